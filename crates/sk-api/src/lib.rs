@@ -1,7 +1,8 @@
-//! What people and other programs write for SimKube, as data: its shape, its defaults and what is wrong with it.
+//! The user-facing types: scenario, tracer configuration, export request and Simulation, with defaults, schema and
+//! validation.
 //!
-//! Start with [`Scenario::parse`]. Nothing here carries anything out, opens a file or looks at a clock; text comes in
-//! and typed data, or an error that names line and column, goes out.
+//! Start with [`Scenario::parse`]. It takes text and returns typed data, or an error with line and column. Nothing here
+//! opens a file, reads a clock or has another effect.
 //!
 //! ```
 //! use sk_api::Scenario;

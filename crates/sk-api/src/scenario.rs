@@ -1,18 +1,18 @@
 //! The scenario file: which cluster a trace is replayed on, how, and what must hold afterwards.
 //!
-//! Start with [`Scenario::parse`]: YAML becomes a tree that knows where everything stands (`yaml`), the tree becomes
-//! typed data (`decode`), and what no single field can know is checked (`check`). Every error names file, line and
-//! column, or the `--set` that it came from, and says what to do.
+//! Start with [`Scenario::parse`]: YAML is parsed into a tree with positions (`yaml`), the tree is decoded into typed
+//! data (`decode`), and rules over several fields are checked (`check`). Every error has file, line and column, or the
+//! `--set` that it came from, and says what to do.
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`trace`], [`cluster`], [`group`], [`autoscaler`], [`scheduler`] | the sections: what is replayed, and on what |
-//! | [`timing`], [`timeline`], [`assertion`] | the sections: how fast, what else happens, what must hold |
+//! | [`trace`], [`cluster`], [`group`], [`autoscaler`], [`scheduler`] | the sections: the trace and the cluster |
+//! | [`timing`], [`timeline`], [`assertion`] | the sections: latencies, faults and changes, assertions |
 //! | [`assign`] | `--set`: changes from the command line |
 //! | [`family`] | variants and `--vary`: several scenarios of one file |
-//! | `changes` | what the timeline's `set` makes of a scenario |
+//! | `changes` | applies the timeline's `set` to a scenario |
 //! | [`path`] | how a field is named in messages and by `--set` |
-//! | [`error`] | what is wrong, and where |
+//! | [`error`] | errors with positions |
 
 pub mod assertion;
 pub mod assign;
@@ -60,7 +60,7 @@ pub use trace::{Begin, Placement, Trace};
 
 use yaml::{Document, MAX_FILE_BYTES};
 
-/// The seed of a run that says none.
+/// The default seed.
 const DEFAULT_SEED: u64 = 1;
 
 /// Which cluster a trace is replayed on, how, and what must hold afterwards.
@@ -78,7 +78,7 @@ pub struct Scenario {
     /// Which trace, and which part of it. Default: all of the trace that the command line names.
     #[serde(default, skip_serializing_if = "Trace::is_whole")]
     pub trace: Trace,
-    /// In what state the run begins.
+    /// The state in which the run begins.
     #[serde(default)]
     pub begin: Begin,
     /// The cluster to replay on.
@@ -95,14 +95,14 @@ pub struct Scenario {
     #[serde(default)]
     #[schemars(with = "timing::Written")]
     pub timing: Timing,
-    /// What else happens: faults and changes, on the trace's clock.
+    /// Faults and changes during the run, on the trace's clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Happening>,
     /// This scenario with some fields changed, by name; the first is what the others are compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "timeline::variants")]
     #[schemars(with = "BTreeMap<String, timeline::Changes>")]
     pub variants: Vec<Variant>,
-    /// Where all randomness comes from. Default: 1.
+    /// The seed of all randomness. Default: 1.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// How often the run is repeated, each time with another seed. Default: 1.
@@ -132,7 +132,7 @@ fn default_repetitions() -> u32 {
 /// The version of the scenario file's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ApiVersion {
-    /// The only one there is.
+    /// `simkube.io/v1`.
     #[serde(rename = "simkube.io/v1")]
     V1,
 }
@@ -149,21 +149,21 @@ pub enum Kind {
 struct Source(Option<Arc<Document>>);
 
 impl fmt::Debug for Source {
-    /// Without the text, which says once more what the other fields say.
+    /// Without the text, which repeats the other fields.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source").finish_non_exhaustive()
     }
 }
 
 impl PartialEq for Source {
-    /// Scenarios that say the same are equal, wherever in their files they say it.
+    /// Scenarios with the same content are equal; positions do not count.
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
 impl Scenario {
-    /// Reads a scenario. `file` is only what errors call it.
+    /// Reads a scenario. Errors show `file` as its name.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         Self::from_document(Document::parse(file, text)?)
     }
@@ -203,8 +203,8 @@ impl Scenario {
             .expect("a scenario is maps, lists and scalars, all of which YAML can say, and a String takes any length")
     }
 
-    /// Where something stands in the text that this was read from, or the nearest thing around it that stands there.
-    /// `None` for a scenario that was not read from text.
+    /// The position of a field, or of the nearest enclosing one, in the text that this was read from. `None` for a
+    /// scenario that was not read from text.
     pub fn place(&self, path: &Path) -> Option<Place> {
         self.source.0.as_ref().map(|document| document.place_of(path))
     }

@@ -1,15 +1,15 @@
 //! The resources of a replay on a real cluster: `Simulation`, which people write, and `SimulationRoot`, which owns
 //! everything that a run makes.
 //!
-//! The types are the schema: validation, defaults and the columns of `kubectl get` are made from them by [`crds`]. Only
-//! kube's vocabulary is used here, never its client, and all but the names needs the feature `resources`: who only
-//! replays on the embedded engine builds no Kubernetes types. A Simulation is one question: the schema refuses every change of its
-//! spec but two, `pausedTime` (it is paused) and `record.ttlSecondsAfterFinished` (it is kept for longer or shorter).
+//! The types are the schema: [`crds`] generates validation, defaults and the columns of `kubectl get` from them. Only
+//! kube's types are used here, never its client, and all but the names needs the feature `resources`, so a build for the
+//! embedded engine contains no Kubernetes types. The spec of a Simulation is immutable except `pausedTime` (pause and
+//! resume) and `record.ttlSecondsAfterFinished` (how long it is kept).
 //!
 //! | module | what it owns |
 //! |---|---|
-//! | [`spec`] | what is asked for |
-//! | [`status`] | what became of it; written by the controller and, where it says so, by the driver |
+//! | [`spec`] | `spec` |
+//! | [`status`] | `status`; written by the controller and, where noted, by the driver |
 //! | [`names`] | names of all objects, labels and annotations, for whoever makes or looks for them |
 
 #[cfg(feature = "resources")]

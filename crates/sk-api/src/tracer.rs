@@ -1,4 +1,4 @@
-//! What the tracer is told: its configuration file, and what is asked of it when a trace is exported.
+//! The tracer configuration and the export request.
 //!
 //! The configuration is read as a scenario is, so that a mistake is named by file, line and column. Everything in it
 //! that keeps data inside the cluster (`namespaces`, `privacy`, `keep`, `exportTo`) is an allow-list whose default

@@ -100,7 +100,7 @@ async fn a_real_api_server_fills_defaults_in_and_refuses_what_makes_no_sense() {
         (json!({"hooks": null}), "the hooks of a simulation cannot be changed"),
         (json!({"metrics": {}}), "the metrics of a simulation cannot be changed"),
         (json!({"lifecycleParams": {"imagePullDelay": 1}}), "pods take to start cannot be changed"),
-        (json!({"rescheduleInterruptedBarePods": true}), "interrupted pods again cannot be changed"),
+        (json!({"rescheduleInterruptedBarePods": true}), "rescheduleInterruptedBarePods cannot be changed"),
         (json!({"record": {"path": "s3://records/a"}}), "where the record of a simulation goes cannot be changed"),
     ] {
         let patch = Patch::Merge(json!({"spec": change}));

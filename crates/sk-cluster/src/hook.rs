@@ -43,12 +43,12 @@ impl Said {
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The Simulation cannot be written as JSON.
-    #[error("cannot be told of the Simulation: {0}")]
+    #[error("cannot write the Simulation to its stdin: {0}")]
     Encode(#[from] serde_json::Error),
     /// The hook did not start.
     #[error("cannot be started: {0}")]
     Start(#[source] io::Error),
-    /// The system does not say how it ended.
+    /// Waiting for the process failed.
     #[error("cannot be waited for: {0}")]
     Wait(#[source] io::Error),
     /// The hook exceeded its timeout.
@@ -116,7 +116,7 @@ async fn to_the_end(child: &mut Child, input: &[u8]) -> Result<Said, Failure> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut stdin) = stdin {
-            // A hook that does not read what it is sent is no failure.
+            // A hook that does not read what it is sent is not a failure.
             let _ = stdin.write_all(input).await;
         }
     };

@@ -30,7 +30,7 @@ const UNITS: [(&str, i128); 9] = [
     ("d", 86_400 * 1_000_000_000),
 ];
 
-/// Why a text is no span of time.
+/// Why a text is not a span of time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDurationError {
     /// It is not made of numbers with units.
@@ -95,7 +95,7 @@ fn split_part(text: &str) -> (&str, &str, &str) {
     (number, unit, rest)
 }
 
-/// A decimal number of units, in nanoseconds; `None` if it is no number.
+/// A decimal number of units, in nanoseconds; `None` if it is not a number.
 fn times(number: &str, unit: i128) -> Option<i128> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && decimals.is_empty() || decimals.contains('.') {
@@ -115,9 +115,9 @@ fn digits(text: &str) -> i128 {
 pub enum TimeSpec {
     /// `now`.
     Now,
-    /// `-2h`: so long before now.
+    /// `-2h`: this long before now.
     BeforeNow(SimDuration),
-    /// `+30m`: so long after the trace's start.
+    /// `+30m`: this long after the trace's start.
     AfterStart(SimDuration),
     /// RFC 3339.
     At(SimTime),
@@ -125,7 +125,7 @@ pub enum TimeSpec {
     OnClocks(DateTime),
 }
 
-/// Why a text is no moment.
+/// Why a text is not a moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeSpecError {
     /// It follows none of the forms.
@@ -133,7 +133,7 @@ pub enum TimeSpecError {
         "`{0}` is not a time: use now, -2h (before now), +30m (after the trace's start), 2026-11-10T14:00 or RFC 3339"
     )]
     Form(String),
-    /// What follows the sign is no duration.
+    /// What follows the sign is not a duration.
     #[error("`{text}` is not a time: a duration follows the sign")]
     Span {
         /// The whole text.

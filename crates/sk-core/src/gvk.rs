@@ -19,9 +19,9 @@ pub struct Gvk {
     pub kind: SmolStr,
 }
 
-/// Why a text is no group-version-kind.
+/// Why a text is not a group-version-kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no group/version.Kind: write it like `apps/v1.Deployment` or `v1.Pod`")]
+#[error("`{0}` is not a group/version.Kind: write it like `apps/v1.Deployment` or `v1.Pod`")]
 pub struct ParseGvkError(String);
 
 impl Gvk {

@@ -139,7 +139,7 @@ impl StableHasher {
         self.0.write(&number.to_le_bytes());
     }
 
-    /// A number that is no integer.
+    /// A number that is not an integer.
     pub fn float(&mut self, number: f64) {
         self.0.write(&number.to_bits().to_le_bytes());
     }

@@ -17,9 +17,9 @@ pub struct ObjectKey {
     pub name: SmolStr,
 }
 
-/// Why a text is no object key.
+/// Why a text is not an object key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no object: write it like `namespace/name`, or `name` for a cluster-scoped object")]
+#[error("`{0}` is not an object: write it like `namespace/name`, or `name` for a cluster-scoped object")]
 pub struct ParseKeyError(String);
 
 impl ObjectKey {

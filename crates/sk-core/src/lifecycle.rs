@@ -44,7 +44,7 @@ impl PodLifecycle {
         }
     }
 
-    /// What a pod's containers failed with: of a pod that is over, and not because somebody deleted it, the first main container's
+    /// What a pod's containers failed with: of a pod that has ended and was not deleted, the first main container's
     /// code that is not 0.
     pub fn failure_of_pod(pod: &Value) -> Option<i32> {
         if !pod["metadata"]["deletionTimestamp"].is_null() || !is_over(pod) {

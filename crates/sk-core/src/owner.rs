@@ -27,7 +27,7 @@ pub struct OwnerReference {
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
     /// The field is there but holds no list.
-    #[error("metadata.ownerReferences is no list")]
+    #[error("metadata.ownerReferences is not a list")]
     NoList,
     /// One entry lacks a field or has a wrong one.
     #[error("metadata.ownerReferences[{index}] needs apiVersion, kind, name and uid")]

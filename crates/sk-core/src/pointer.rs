@@ -21,14 +21,14 @@ pub struct Pointer(SmolStr);
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PointerPattern(Pointer);
 
-/// Why a text is no pointer.
+/// Why a text is not a pointer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParsePointerError {
     /// It does not start with a slash.
-    #[error("`{0}` is no JSON pointer: it starts with a slash, like `/spec/template`, or is empty")]
+    #[error("`{0}` is not a JSON pointer: it starts with a slash, like `/spec/template`, or is empty")]
     NoSlash(String),
     /// A tilde that escapes nothing.
-    #[error("`{0}` is no JSON pointer: write `~` as `~0`, and a `/` inside a key as `~1`")]
+    #[error("`{0}` is not a JSON pointer: write `~` as `~0`, and a `/` inside a key as `~1`")]
     Escape(String),
     /// Too long a text.
     #[error("a JSON pointer of {0} bytes is refused: at most {MAX_POINTER_BYTES} are read")]

@@ -73,7 +73,7 @@ impl Resources {
     }
 
     /// From a `ResourceList`: CPU in millicores and the rest in whole units, each rounded up. The count of pods that a
-    /// node may hold is no resource that pods ask for and is left out.
+    /// node may hold is not a resource that pods ask for and is left out.
     pub fn from_quantities(list: &Amounts) -> Self {
         let mut resources = Self::default();
         for (name, quantity) in list {

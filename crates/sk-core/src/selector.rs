@@ -50,7 +50,7 @@ pub struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
-/// Why something is no label selector.
+/// Why something is not a label selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// The text does not follow the grammar.
@@ -65,11 +65,11 @@ pub enum SelectorError {
     },
     /// A key that no label can have.
     #[error(
-        "`{0}` is no label key: use up to 63 letters, digits, `-`, `_` or `.`, perhaps after a DNS name and a slash"
+        "`{0}` is not a label key: use up to 63 letters, digits, `-`, `_` or `.`, perhaps after a DNS name and a slash"
     )]
     Key(String),
     /// A value that no label can have.
-    #[error("`{value}` is no value for label `{key}`: use up to 63 letters, digits, `-`, `_` or `.`")]
+    #[error("`{value}` is not a valid value for label `{key}`: use up to 63 letters, digits, `-`, `_` or `.`")]
     Value {
         /// The label.
         key: SmolStr,
@@ -85,7 +85,7 @@ pub enum SelectorError {
         expected: &'static str,
     },
     /// An operator that label selectors do not have.
-    #[error("`{0}` is no label selector operator: use In, NotIn, Exists or DoesNotExist")]
+    #[error("`{0}` is not a label selector operator: use In, NotIn, Exists or DoesNotExist")]
     Operator(String),
     /// JSON of another shape.
     #[error("a label selector's `{field}` must be {expected}")]

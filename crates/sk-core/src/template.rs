@@ -27,11 +27,11 @@ pub struct TemplateId {
     pub hash: StableHash,
 }
 
-/// Why a text is no template identity.
+/// Why a text is not a template identity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTemplateIdError {
     /// It has not the form of one.
-    #[error("`{0}` is no template identity: it looks like `/spec/template@0123456789abcdef`")]
+    #[error("`{0}` is not a template identity: it looks like `/spec/template@0123456789abcdef`")]
     Form(String),
     /// The part before the `@` is not a pointer.
     #[error("a template identity starts with a pointer")]

@@ -18,7 +18,7 @@ use sk_cluster::certificate;
 use sk_cluster::lease::{Holder, Liveness};
 use tokio::time::Instant;
 
-use crate::observed::{Left, Offer, Part, Rival, Seen};
+use crate::observed::{LeaseHolder, Left, Offer, Part, Seen};
 use crate::parts::{Place, Plan};
 
 /// Why a step could not be carried out.
@@ -29,7 +29,7 @@ pub(crate) enum ClusterError {
     Request {
         /// What was to be done.
         step: String,
-        /// What came of it.
+        /// The error.
         #[source]
         source: Box<kube::Error>,
     },
@@ -61,7 +61,7 @@ impl ClusterError {
         matches!(self.refusal(), Some(("Forbidden", _)))
     }
 
-    /// Does the API server say no, so that asking again is in vain? Then its own words.
+    /// A refusal that a retry does not change, with the API server's message.
     pub(crate) fn refusal(&self) -> Option<(&'static str, String)> {
         let Self::Request { step, source } = self else { return None };
         let kube::Error::Api(status) = source.as_ref() else { return None };
@@ -80,13 +80,13 @@ impl ClusterError {
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
-    /// Of the Leases that drivers without a controller may hold, by namespace: our own, and the drivers'.
-    silences: Arc<Mutex<BTreeMap<String, Liveness>>>,
+    /// Liveness of the Leases that drivers without a controller may hold, by namespace: ours and the drivers'.
+    liveness: Arc<Mutex<BTreeMap<String, Liveness>>>,
 }
 
 impl Cluster {
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, silences: Arc::default() }
+        Self { client, liveness: Arc::default() }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -114,7 +114,7 @@ impl Cluster {
         Ok(found.map_or(Seen::Absent, |object| recognise(plan, part, &object)))
     }
 
-    /// Creates an object. One that is there already is as good, if it is the run's own.
+    /// Creates an object. An existing one counts as success if it belongs to the run.
     pub(crate) async fn make(&self, plan: &Plan<'_>, part: Part, object: Value) -> Result<(), ClusterError> {
         let place = plan.place(part);
         let step = format!("create {place}");
@@ -123,7 +123,9 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.is_already_exists() => match self.see(plan, part).await? {
                 // The next look at the cluster sees it, and decides.
                 Seen::Ours | Seen::Foreign | Seen::Going | Seen::Stale | Seen::Pending { .. } => Ok(()),
-                Seen::Absent => Err(ClusterError::Unexpected { step, what: "it comes and goes".to_owned() }),
+                Seen::Absent => {
+                    Err(ClusterError::Unexpected { step, what: "it is created and deleted again and again".to_owned() })
+                }
             },
             result => result.map(drop).map_err(ClusterError::request(step)),
         }
@@ -142,7 +144,7 @@ impl Cluster {
         renewed.map(drop).map_err(ClusterError::request(step))
     }
 
-    /// Deletes an object with this uid, and everything that belongs to it before itself. One that is gone is as good.
+    /// Deletes an object with this uid, in the foreground. 404, or 409 for another uid, counts as success.
     pub(crate) async fn delete(&self, place: &Place, uid: Option<String>) -> Result<(), ClusterError> {
         let preconditions = Some(Preconditions { uid, resource_version: None });
         let parameters = DeleteParams { preconditions, ..DeleteParams::foreground() };
@@ -210,20 +212,20 @@ impl Cluster {
         Api::namespaced(self.client(), namespace)
     }
 
-    /// The Lease, if somebody has it.
+    /// The Lease, if it exists.
     pub(crate) async fn lease(&self, namespace: &str) -> Result<Option<Lease>, ClusterError> {
         let step = format!("get Lease {namespace}/{}", names::LEASE);
         self.leases(namespace).get_opt(names::LEASE).await.map_err(ClusterError::request(step))
     }
 
     /// The driver without a controller that holds a Lease, if it lives.
-    fn living_driver(&self, namespace: &str, lease: &Lease) -> Option<Rival> {
-        let mut silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
-        let liveness = silences.entry(namespace.to_owned()).or_default();
+    fn living_driver(&self, namespace: &str, lease: &Lease) -> Option<LeaseHolder> {
+        let mut all = self.liveness.lock().unwrap_or_else(PoisonError::into_inner);
+        let liveness = all.entry(namespace.to_owned()).or_default();
         match liveness.look(lease, Instant::now(), Timestamp::now()) {
             Holder::Renews | Holder::Unknown => {
                 let holder = holder(lease)?.to_owned();
-                Some(Rival { holder, namespace: namespace.to_owned() })
+                Some(LeaseHolder { holder, namespace: namespace.to_owned() })
             }
             // A Lease that says nothing of time is a Simulation's, which holds it until it gives it back.
             Holder::Nobody | Holder::Untimed | Holder::Silent => None,
@@ -232,12 +234,12 @@ impl Cluster {
 
     /// A driver that runs on this cluster without a controller. Its Lease is where such drivers have it, or, of those
     /// that take it from their kubeconfig, perhaps in our own namespace.
-    pub(crate) async fn rival(&self, namespace: &str) -> Result<Option<Rival>, ClusterError> {
+    pub(crate) async fn other_driver(&self, namespace: &str) -> Result<Option<LeaseHolder>, ClusterError> {
         for namespace in [namespace, names::DRIVER_LEASE_NAMESPACE] {
             let lease = self.lease(namespace).await?;
-            let rival = lease.and_then(|lease| self.living_driver(namespace, &lease));
-            if rival.is_some() {
-                return Ok(rival);
+            let other_driver = lease.and_then(|lease| self.living_driver(namespace, &lease));
+            if other_driver.is_some() {
+                return Ok(other_driver);
             }
         }
         Ok(None)

@@ -18,20 +18,20 @@ use sk_core::SimDuration;
 
 use crate::driver::Driver;
 use crate::job;
-use crate::observed::{Observed, Offer, Part, Rival, SecretRefusal, Seen, Turn, Verdict};
+use crate::observed::{LeaseHolder, Observed, Offer, Part, SecretRefusal, Seen, Turn, Verdict};
 use crate::settings::Settings;
 
-/// How often the cluster is looked at again if nobody reports a change: watches break, and limits run out silently.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// How often it is looked whether something that is being deleted is gone. Its end is not always announced.
-const LOOK_WHETHER_GONE: Duration = Duration::from_secs(1);
+/// Requeue interval without a watch event: watches break, and time limits expire without one.
+const REQUEUE: Duration = Duration::from_secs(10);
+/// Requeue interval while an object is being deleted. Its end does not always cause a watch event.
+const REQUEUE_DELETION: Duration = Duration::from_secs(1);
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Do this, then look again.
     Do(Action),
-    /// Nothing until the cluster changes, or so long.
+    /// Wait until the cluster changes, or for this long.
     Wait(Duration),
     /// Nothing until the cluster changes.
     Rest,
@@ -54,7 +54,7 @@ pub enum Action {
     Make(Part),
     /// Renew a part of the run.
     Renew(Part),
-    /// Write down where it stands.
+    /// Write the status.
     Report(Report),
     /// Write down how the run ended.
     Conclude(Verdict),
@@ -83,7 +83,7 @@ pub enum Stage {
     PostStop,
 }
 
-/// Where a Simulation stands.
+/// The phase of a Simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Its state.
@@ -119,11 +119,11 @@ fn run(observed: &Observed, settings: &Settings) -> Step {
         return Step::Do(Action::Conclude(verdict));
     }
     let began = observed.status().start_time.is_some();
-    match (&observed.turn, &observed.rival) {
+    match (&observed.turn, &observed.other_driver) {
         (Turn::Blocked { by }, _) => return blocked(observed, by),
         // Looked for once more after the turn is taken: a driver takes its Lease first too, and then looks for ours, so
         // that of the two at least one sees the other. What has begun goes on; the driver gives way.
-        (_, Some(rival)) if !began => return blocked_by_driver(observed, rival),
+        (_, Some(other_driver)) if !began => return blocked_by_driver(observed, other_driver),
         (Turn::Free, _) => return Step::Do(Action::TakeTurn),
         (Turn::Mine, _) if !began => return Step::Do(Action::Begin),
         (Turn::Mine, _) => {}
@@ -223,19 +223,19 @@ fn check_cert_manager(observed: &Observed) -> Result<(), Verdict> {
 fn blocked(observed: &Observed, by: &str) -> Step {
     let message = format!("simulation {by} is before this one; one runs at a time");
     let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
-    report_or_wait(observed, report, LOOK_AGAIN)
+    report_or_wait(observed, report, REQUEUE)
 }
 
-fn blocked_by_driver(observed: &Observed, rival: &Rival) -> Step {
+fn blocked_by_driver(observed: &Observed, other_driver: &LeaseHolder) -> Step {
     let message = format!(
         "driver {} runs on this cluster without a controller (Lease {}/{}); this one begins when that has ended",
-        rival.holder,
-        rival.namespace,
+        other_driver.holder,
+        other_driver.namespace,
         names::LEASE
     );
     let report = Report { state: State::Blocked, reason: "Blocked".to_owned(), message, completed: None };
     // Nobody announces the end of such a driver here.
-    report_or_wait(observed, report, LOOK_WHETHER_GONE)
+    report_or_wait(observed, report, REQUEUE_DELETION)
 }
 
 /// The hook that is due, if one is. One that was begun and whose end nobody saw is not run a second time. Where hooks are
@@ -288,14 +288,14 @@ fn next_part(observed: &Observed, settings: &Settings) -> Option<Step> {
             );
             Some(Step::Do(Action::Conclude(Verdict::failure("NameTaken", words))))
         }
-        (_, Seen::Going) => Some(Step::Wait(LOOK_WHETHER_GONE)),
+        (_, Seen::Going) => Some(Step::Wait(REQUEUE_DELETION)),
         // A driver that is there has its certificate; what becomes of the order no longer matters.
         (_, Seen::Pending { .. }) if observed.seen(Part::Job) != Seen::Absent => None,
         (_, Seen::Pending { since }) => Some(await_certificate(observed, settings, since)),
     })
 }
 
-/// Waits for cert-manager, as long as for a driver: whoever holds the turn holds up all others.
+/// Waits for cert-manager, as long as for a driver: the holder of the Lease blocks all others.
 fn await_certificate(observed: &Observed, settings: &Settings, since: Timestamp) -> Step {
     let waited: Duration = observed.now.duration_since(since).try_into().unwrap_or_default();
     let certificate = names::driver_certificate(observed.name());
@@ -311,7 +311,7 @@ fn await_certificate(observed: &Observed, settings: &Settings, since: Timestamp)
     let message = format!("cert-manager (ClusterIssuer {issuer}) has still to deliver Certificate {certificate}");
     let reason = "CertificatePending".to_owned();
     let report = Report { state: State::Initializing, reason, message, completed: None };
-    report_or_wait(observed, report, LOOK_WHETHER_GONE)
+    report_or_wait(observed, report, REQUEUE_DELETION)
 }
 
 /// The parts that this run needs, in order.
@@ -332,15 +332,15 @@ pub fn wanted(observed: &Observed, settings: &Settings) -> Vec<Part> {
         .collect()
 }
 
-/// Says where the driver stands.
+/// Reports the state of the driver.
 fn follow(observed: &Observed) -> Step {
     let report = |state, reason: &str, message: String, completed| {
         let report = Report { state, reason: reason.to_owned(), message, completed: Some(completed) };
-        report_or_wait(observed, report, LOOK_AGAIN)
+        report_or_wait(observed, report, REQUEUE)
     };
     let paused = observed.simulation.spec.paused_time.is_some();
     match &observed.driver {
-        Driver::Absent => Step::Wait(LOOK_WHETHER_GONE),
+        Driver::Absent => Step::Wait(REQUEUE_DELETION),
         Driver::Starting { completed, waits_for } => {
             let words = waits_for.clone().unwrap_or_else(|| "the driver is being started".to_owned());
             let begun = observed.status().state.filter(|state| *completed > 0 && *state != State::Blocked);
@@ -361,7 +361,7 @@ fn follow(observed: &Observed) -> Step {
     }
 }
 
-/// Everything of the run goes; what it came to stays.
+/// Deletes everything of the run; its status stays.
 fn wind_down(observed: &Observed, settings: &Settings, verdict: &Verdict) -> Step {
     let hook = next_hook(observed, settings, Stage::PostStop).filter(|_| observed.status().start_time.is_some());
     hook.or_else(|| take_down(observed)).unwrap_or_else(|| Step::Do(Action::Finish(verdict.clone())))
@@ -397,7 +397,7 @@ fn wait_for_the_end(observed: &Observed, of: &str) -> Step {
         message: format!("waiting until {of} is gone"),
         completed: status.completed_runs,
     };
-    report_or_wait(observed, report, LOOK_WHETHER_GONE)
+    report_or_wait(observed, report, REQUEUE_DELETION)
 }
 
 fn after_the_end(observed: &Observed) -> Step {

@@ -23,7 +23,7 @@ pub enum Driver {
     Starting {
         /// Repetitions that are done.
         completed: u32,
-        /// What it waits for, if somebody has said so.
+        /// What it waits for, if that is known.
         waits_for: Option<String>,
     },
     /// A pod runs.
@@ -128,7 +128,7 @@ fn last_words(pod: &Pod) -> Verdict {
     }
 }
 
-/// The pod was ended by somebody else: its node under pressure or shutting down, an eviction, the scheduler.
+/// The pod was ended from outside: node pressure, node shutdown, eviction, preemption.
 fn taken_away(pod: &Pod, name: &str) -> Option<Verdict> {
     let status = pod.status.as_ref()?;
     if let Some(reason) = &status.reason {
@@ -140,7 +140,7 @@ fn taken_away(pod: &Pod, name: &str) -> Option<Verdict> {
     let disruption = status.conditions.iter().flatten().find(|found| disrupted(&found.type_, &found.status))?;
     let reason = disruption.reason.as_deref().unwrap_or("for no reason given");
     let words = disruption.message.as_deref().unwrap_or_default();
-    Some(Verdict::failure("DriverEvicted", format!("the driver's pod {name} was taken away ({reason}): {words}")))
+    Some(Verdict::failure("DriverEvicted", format!("the driver's pod {name} was removed ({reason}): {words}")))
 }
 
 /// What an exit code means, with the end of the log if there is one.
@@ -169,7 +169,7 @@ fn said(words: &str) -> Option<Verdict> {
     is_reason.then(|| Verdict::failure(reason, message))
 }
 
-/// Why a pod does not run: a reason, a sentence, and whether waiting is in vain.
+/// Why a pod does not run: a reason, a message, and whether it is permanent.
 fn obstacle(pod: &Pod) -> Option<(&'static str, String, bool)> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let status = pod.status.as_ref()?;
@@ -180,7 +180,7 @@ fn obstacle(pod: &Pod) -> Option<(&'static str, String, bool)> {
         .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     if let Some(condition) = unscheduled {
         let words = condition.message.as_deref().unwrap_or("the scheduler gives no reason");
-        return Some(("DriverUnschedulable", format!("no node takes the driver's pod {name}: {words}"), false));
+        return Some(("DriverUnschedulable", format!("the driver's pod {name} is unschedulable: {words}"), false));
     }
     let waiting = container(pod)?.state.as_ref()?.waiting.as_ref()?;
     let image = image(pod);

@@ -343,7 +343,7 @@ fn is_of(observed: &Observed, object: &DynamicObject) -> bool {
     object.labels().get(names::SIMULATION_LABEL).is_some_and(|label| label == observed.name())
 }
 
-/// Why a run that asks for a Prometheus goes on without.
+/// Why a run that asks for a Prometheus continues without one.
 fn metrics_skipped(observed: &Observed) -> Option<&'static str> {
     observed.simulation.spec.metrics.as_ref()?;
     match observed.offers.prometheus {

@@ -22,7 +22,7 @@ pub const PORT: u16 = 8443;
 const RECORDS_DIR: &str = "/var/lib/simkube/records";
 /// Room for records: 1,000 runs of 150,000 pods, at 15 MB each, are 15 GB.
 const RECORDS_SIZE: &str = "20Gi";
-/// As whom the controller runs: nobody, as distroless images call it.
+/// The user id of the controller: `nobody` in distroless images.
 const USER: u32 = 65532;
 
 /// What may differ between installations.
@@ -38,7 +38,7 @@ pub struct Options {
     pub driver_image: String,
     /// Other images that Simulations may name for their driver, whole or up to a `/`, `:` or `@`.
     pub allowed_images: Vec<String>,
-    /// The class of the records' volume; the cluster's own choice unless told.
+    /// The class of the records' volume; the cluster's own choice, by default.
     pub storage_class: Option<String>,
     /// The size of the records' volume.
     pub records_size: String,

@@ -21,16 +21,16 @@ use tracing::{info, warn};
 
 use crate::cluster::holder;
 
-/// How long a Lease is held, and how often it is looked at.
+/// Lease duration, renew deadline and retry period.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// How long a Lease is good that nobody renews.
+    /// How long a Lease is valid without a renewal.
     good_for: Duration,
     /// How long a holder acts without a renewal.
     acts_for: Duration,
     /// How often it is renewed.
     renewal: Duration,
-    /// How often whoever waits looks again.
+    /// The retry period of a candidate.
     look: Duration,
 }
 
@@ -63,7 +63,11 @@ impl LeaderElection {
             match self.try_acquire(&mut liveness).await {
                 Ok(None) => return info!(identity = self.identity, "this controller acts"),
                 Ok(by) if by != told => {
-                    info!(?by, "another controller acts: waiting until it ends, or is silent for {:?}", PACE.good_for);
+                    info!(
+                        ?by,
+                        "another controller is the leader: waiting until it stops renewing its Lease for {:?}",
+                        PACE.good_for
+                    );
                     told = by;
                 }
                 Ok(_) => {}
@@ -82,16 +86,16 @@ impl LeaderElection {
             let asked = Instant::now();
             match tokio::time::timeout(left(), self.try_acquire(&mut Liveness::default())).await {
                 Ok(Ok(None)) => renewed = asked,
-                Ok(Ok(Some(by))) => return warn!(by, "another controller has taken over"),
+                Ok(Ok(Some(by))) => return warn!(by, "another controller has become the leader"),
                 Ok(Err(error)) => warn!(%error, "the Lease {} was not renewed", names::CONTROLLER_NAME),
                 // The time is over, and so is the loop.
                 Err(_) => {}
             }
         }
-        warn!("the Lease was not renewed for {:?}: this controller stops acting", PACE.acts_for);
+        warn!("the Lease was not renewed for {:?}: this controller is no longer the leader", PACE.acts_for);
     }
 
-    /// Gives the Lease back, so that nobody has to wait for its end.
+    /// Releases the Lease, so that another controller need not wait for its expiry.
     pub(crate) async fn release(&self) {
         let Ok(Some(lease)) = self.api.get_opt(names::CONTROLLER_NAME).await else { return };
         if holder(&lease) == Some(&self.identity) {

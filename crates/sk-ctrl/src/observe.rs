@@ -32,17 +32,17 @@ pub(crate) async fn observe(
     let Some(simulation) = cluster.simulations().get_opt(name).await.map_err(step())? else { return Ok(None) };
     let root_uid = root_uid(cluster, &simulation, settings).await?;
     let plan = Plan { simulation: &simulation, settings, root_uid: &root_uid };
-    let offers = Eyes { cluster, settings, plan, offers: Offers::default() }.look_for_offers().await?;
-    let eyes = Eyes { cluster, settings, plan, offers };
+    let offers = Observer { cluster, settings, plan, offers: Offers::default() }.look_for_offers().await?;
+    let observer = Observer { cluster, settings, plan, offers };
     let observed = Observed {
         now: Timestamp::now(),
-        turn: eyes.turn().await?,
-        rival: cluster.rival(&settings.namespace).await?,
-        parts: eyes.parts().await?,
-        driver: eyes.driver().await?,
-        refused_secrets: eyes.refused_secrets().await?,
+        turn: observer.turn().await?,
+        other_driver: cluster.other_driver(&settings.namespace).await?,
+        parts: observer.parts().await?,
+        driver: observer.driver().await?,
+        refused_secrets: observer.refused_secrets().await?,
         offers,
-        left: eyes.left().await?,
+        left: observer.left().await?,
         kept: store.holds(name).await?,
         recorded: !store.repetitions(name).await?.is_empty(),
         simulation: simulation.clone(),
@@ -61,14 +61,14 @@ pub(crate) async fn root_uid(
     Ok(root.and_then(|root| root.uid()).unwrap_or_else(|| "there is no root".to_owned()))
 }
 
-struct Eyes<'a> {
+struct Observer<'a> {
     cluster: &'a Cluster,
     settings: &'a Settings,
     plan: Plan<'a>,
     offers: Offers,
 }
 
-impl Eyes<'_> {
+impl Observer<'_> {
     async fn turn(&self) -> Result<Turn, ClusterError> {
         let lease = self.cluster.lease(&self.settings.namespace).await?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity);

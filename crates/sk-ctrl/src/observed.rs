@@ -24,7 +24,7 @@ pub struct Observed {
     /// The Simulation whose turn it is.
     pub turn: Turn,
     /// A driver that runs here without a controller, and the Lease that it holds.
-    pub rival: Option<Rival>,
+    pub other_driver: Option<LeaseHolder>,
     /// What is there of the parts of its run.
     pub parts: BTreeMap<Part, Seen>,
     /// How its driver does.
@@ -46,7 +46,7 @@ pub struct Observed {
 pub enum SecretRefusal {
     /// There is none.
     Missing,
-    /// Nobody has said that drivers may have it: whoever may create Simulations could read any Secret otherwise.
+    /// The Secret has no label that allows it: otherwise whoever may create Simulations could read any Secret.
     Unlabelled,
 }
 
@@ -65,9 +65,9 @@ impl fmt::Display for Left {
     }
 }
 
-/// A driver that somebody has started without a controller, on this cluster and now.
+/// A driver without a controller that holds a Lease on this cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rival {
+pub struct LeaseHolder {
     /// How it calls itself.
     pub holder: String,
     /// The namespace of the Lease that it holds.
@@ -79,7 +79,7 @@ pub struct Rival {
 pub enum Turn {
     /// This one has the Lease.
     Mine,
-    /// Nobody has it, and this one is the first in line.
+    /// The Lease is free, and this Simulation is the first in line.
     Free,
     /// Another one has it, or is before this one in line.
     Blocked {
@@ -239,7 +239,7 @@ impl Observed {
 }
 
 /// Whose turn it is, given who holds the Lease and all Simulations. A holder that is no more holds nothing; one that never
-/// was a Simulation is a [`Rival`]. Of those that wait, the oldest is the first; of two of the same second, the first by name.
+/// was a Simulation is a [`LeaseHolder`]. Of those that wait, the oldest is the first; of two of the same second, the first by name.
 pub fn turn(name: &str, holder: Option<&str>, simulations: &[Simulation]) -> Turn {
     let named = |wanted: &str| simulations.iter().any(|simulation| simulation.metadata.name.as_deref() == Some(wanted));
     match holder {

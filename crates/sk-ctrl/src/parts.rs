@@ -25,7 +25,7 @@ const WEBHOOK_TIMEOUT_SECS: u32 = 10;
 pub struct Plan<'a> {
     /// The Simulation.
     pub simulation: &'a Simulation,
-    /// What the controller was told.
+    /// The controller's settings.
     pub settings: &'a Settings,
     /// The uid of its root; nothing but the root is made before there is one.
     pub root_uid: &'a str,

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use sk_api::simulation::names;
 
-/// How long a driver may take from its Job's creation until it runs, unless told. Images of a few hundred megabytes are
+/// How long a driver may take from its Job's creation until it runs, by default. Images of a few hundred megabytes are
 /// there in less; a node that an autoscaler has to bring takes two to four minutes.
 pub const DEFAULT_START_LIMIT: Duration = Duration::from_secs(300);
 
-/// What the controller is told when it starts.
+/// The settings of the controller.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The controller's own namespace: the Lease is there, and the driver unless a Simulation says otherwise.

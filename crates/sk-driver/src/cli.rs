@@ -28,9 +28,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::arguments::{Cli, Command, RunArgs};
 use crate::cluster::controller::ControllerError;
-use crate::cluster::request::{Patience, patiently};
-use crate::cluster::tally::Tally;
-use crate::cluster::{self, Controller, Destination, Judge, Judged, Options, Outcome, Stop, Turn, Webhook};
+use crate::cluster::counters::Counters;
+use crate::cluster::request::{RetryPolicy, with_retries};
+use crate::cluster::{self, Controller, Destination, Judge, Judged, Options, Outcome, Repetitions, Stop, Webhook};
 use crate::log::LastLines;
 use sk_replay::plan::Window;
 
@@ -38,12 +38,12 @@ use sk_replay::plan::Window;
 const BAD: u8 = 1;
 const FAILED: u8 = 2;
 const INTERRUPTED: u8 = 130;
-/// Where Kubernetes looks for a container's last words, of which it reads 4 KiB.
+/// The termination message path of a container; Kubernetes reads 4 KiB of it.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 const TERMINATION_BYTES: usize = 4096;
 /// A Simulation is a few kilobytes, and so is a scenario.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// How often what is new in the log goes to the controller, so that it is there even if the driver is killed.
+/// How often the log is sent to the controller, so that it survives a killed driver.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 /// After a stop, the log may take so much longer than everything else.
 const LOG_GRACE: Duration = Duration::from_secs(5);
@@ -89,11 +89,11 @@ async fn main(cli: Cli) -> ExitCode {
         leave_last_words(words);
     }
     let grace = Duration::from_secs(args.stop_within) + LOG_GRACE;
-    send_log(&args, &lines, &Patience::new(&Tally::default(), &stop, grace)).await;
+    send_log(&args, &lines, &RetryPolicy::new(&Counters::default(), &stop, grace)).await;
     ExitCode::from(code)
 }
 
-/// Why a run that was told to stop by a signal stopped.
+/// The reason of a run that was stopped by a signal.
 const SIGNALLED: &str = "the driver was asked to stop; the record is partial";
 
 /// How a run ended that did not fail.
@@ -105,7 +105,7 @@ struct Ended {
     broken: Vec<String>,
 }
 
-/// The exit code and the last words.
+/// The exit code and the termination message.
 fn verdict(ended: Result<Ended>, stopped: Option<&str>) -> (u8, Option<String>) {
     let was_signalled = stopped == Some(SIGNALLED);
     match ended {
@@ -119,7 +119,7 @@ fn verdict(ended: Result<Ended>, stopped: Option<&str>) -> (u8, Option<String>) 
     }
 }
 
-/// The word before the driver's last words, which the controller takes for the Simulation's reason.
+/// The reason at the start of the termination message, which becomes the Simulation's reason.
 fn reason(error: &anyhow::Error) -> &'static str {
     if let Some(error) = error.downcast_ref::<cluster::RunError>() {
         return error.reason();
@@ -153,17 +153,17 @@ fn stop_on_signals(stop: &Stop) {
 async fn run(args: &RunArgs, stop: &Stop) -> Result<Ended> {
     let client = connect(args).await?;
     let grace = Duration::from_secs(args.stop_within) / 10;
-    let patience = Patience::new(&Tally::default(), stop, grace).in_need();
+    let retry = RetryPolicy::new(&Counters::default(), stop, grace).in_need();
     let simulation = match (&args.file, &args.simulation) {
         (Some(file), _) => read_simulation(file)?,
         (None, Some(name)) => {
             let api: Api<Simulation> = Api::all(client.clone());
-            let read = patiently(&patience, || api.get(name)).await;
+            let read = with_retries(&retry, || api.get(name)).await;
             read.with_context(|| format!("cannot read the Simulation {name}"))?
         }
-        (None, None) => bail!("say which Simulation: --simulation NAME or -f FILE"),
+        (None, None) => bail!("no Simulation given: use --simulation NAME or -f FILE"),
     };
-    let trace = Arc::new(trace(args, &simulation, &patience).await?);
+    let trace = Arc::new(trace(args, &simulation, &retry).await?);
     let window = window(args, &simulation, &trace)?;
     let repetitions = match (args.repetition, args.file.is_some()) {
         (Some(repetition), _) => repetition..repetition + 1,
@@ -172,9 +172,9 @@ async fn run(args: &RunArgs, stop: &Stop) -> Result<Ended> {
     };
     let judge = judge(args, &simulation, window, stop)?;
     let options = |repetition| options(args, &simulation, window, judge.clone(), repetition);
-    let turn = Turn::take(client, &simulation, &options(repetitions.start)?, stop.clone()).await?;
-    let last = repeat(&turn, &trace, repetitions.map(options)).await;
-    let left = turn.end().await;
+    let runs = Repetitions::take(client, &simulation, &options(repetitions.start)?, stop.clone()).await?;
+    let last = repeat(&runs, &trace, repetitions.map(options)).await;
+    let left = runs.end().await;
     let (ended, record) = last?;
     left.map_err(|error| cluster::RunError::LeftBehind { record, error: Box::new(error) })?;
     Ok(ended)
@@ -194,13 +194,13 @@ fn judge(args: &RunArgs, simulation: &Simulation, window: Window, stop: &Stop) -
 
 /// Runs one repetition after the other, until one is stopped. What they came to, and where the last one's record is.
 async fn repeat(
-    turn: &Turn<'_>,
+    runs: &Repetitions<'_>,
     trace: &Arc<Trace>,
     repetitions: impl Iterator<Item = Result<Options>>,
 ) -> Result<(Ended, String)> {
     let (mut ended, mut last) = (Ended::default(), None);
     for options in repetitions {
-        let outcome = turn.repeat(trace.clone(), &options?).await?;
+        let outcome = runs.repeat(trace.clone(), &options?).await?;
         summarise(&outcome)?;
         if let Some(Judged { judgement, .. }) = &outcome.judged {
             let broken = judgement.verdicts.iter().filter(|verdict| verdict.is_failed());
@@ -220,7 +220,7 @@ async fn repeat(
 }
 
 /// Opens the trace, wherever it is.
-async fn trace(args: &RunArgs, simulation: &Simulation, patience: &Patience) -> Result<Trace> {
+async fn trace(args: &RunArgs, simulation: &Simulation, retry: &RetryPolicy) -> Result<Trace> {
     let place = args.trace.as_deref().unwrap_or(&simulation.spec.driver.trace_path);
     if let Some(hash) = names::uploaded_trace(place) {
         let Some(controller) = controller() else {
@@ -230,14 +230,14 @@ async fn trace(args: &RunArgs, simulation: &Simulation, patience: &Patience) -> 
         };
         let typed = simulation.metadata.annotations.as_ref().and_then(|all| all.get(names::TRACE_NAME_ANNOTATION));
         let name = typed.map_or(place, String::as_str);
-        let fetched = controller.fetch_trace(hash, name, patience).await;
+        let fetched = controller.fetch_trace(hash, name, retry).await;
         return fetched.with_context(|| format!("cannot get the trace {name}"));
     }
     let location: Location = place.parse().context("the trace")?;
     let opening = tokio::task::spawn_blocking(move || location.open());
     let opened = tokio::select! {
-        opened = opening => opened.context("reading the trace broke off")?,
-        () = patience.over() => bail!("the trace {} was not there in time", shown(place)),
+        opened = opening => opened.context("the thread that reads the trace panicked")?,
+        () = retry.over() => bail!("the trace {} was not read in time", shown(place)),
     };
     opened.with_context(|| format!("cannot read the trace {}", shown(place)))
 }
@@ -280,7 +280,7 @@ async fn connect(args: &RunArgs) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// A file that somebody has written.
+/// Reads a bounded text file.
 fn read_text(file: &Path) -> Result<String> {
     let shown = file.display();
     let size = std::fs::metadata(file).with_context(|| format!("cannot read {shown}"))?.len();
@@ -350,7 +350,7 @@ fn webhook(args: &RunArgs, simulation: &Simulation) -> Result<Webhook> {
         return Ok(Webhook::Installed {
             certificate: folder.into(),
             bind,
-            patience: Duration::from_secs(args.webhook_within),
+            retry: Duration::from_secs(args.webhook_within),
         });
     }
     let url = match &args.webhook_url {
@@ -419,9 +419,9 @@ async fn send_log_again_and_again(simulation: Option<String>, lines: LastLines) 
 }
 
 /// Sends the end of the log to the controller. There is nobody to tell if that fails but the log itself.
-async fn send_log(args: &RunArgs, lines: &LastLines, patience: &Patience) {
+async fn send_log(args: &RunArgs, lines: &LastLines, retry: &RetryPolicy) {
     let (Some(controller), Some(name)) = (controller(), &args.simulation) else { return };
-    if let Err(error) = controller.send_log(name, lines.text(), patience).await {
+    if let Err(error) = controller.send_log(name, lines.text(), retry).await {
         tracing::warn!("{error}");
     }
 }

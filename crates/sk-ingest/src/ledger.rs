@@ -123,7 +123,7 @@ pub struct Stats {
     pub failed_lookups: usize,
     /// Pods whose owners, or whose owners' templates, have not been seen yet.
     pub waiting_pods: usize,
-    /// Pods that have waited in vain for so long, or with so many others, that what they look like is not held any more.
+    /// Pods that have waited so long, or with so many others, that their specs were dropped.
     /// They are attributed to an owner that comes later, and to its template when they are looked at again.
     pub unattributed_pods: usize,
     /// Those of them whose owners have come: see [`Ledger::pods_to_look_at`].
@@ -134,7 +134,7 @@ pub struct Stats {
     pub refused_lives: u64,
     /// Reasons of waiting that were dropped because a pod had too many.
     pub dropped_waits: u64,
-    /// How often what a pod looks like was dropped before its owner came, because of time or room.
+    /// How often a pod's spec was dropped before its owner arrived, because of time or memory.
     pub given_up_pods: u64,
     /// Owners that were not asked for because too many lookups were open.
     pub unasked_owners: u64,
@@ -272,7 +272,7 @@ impl Ledger {
         self.waiting.next_ripe(limit)
     }
 
-    /// What has happened that somebody should read, since it was last asked.
+    /// The warnings since the last call.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         self.warnings.take()
     }

@@ -136,7 +136,7 @@ impl Admitted {
     }
 }
 
-/// What the pod asks for, as Kubernetes writes it. Nothing of a resource is no request.
+/// What the pod asks for, as Kubernetes writes it. Nothing of a resource is not a request.
 fn requests(spec: &Value) -> BTreeMap<SmolStr, String> {
     let containers = |list: &str| spec[list].as_array().map_or(&[][..], Vec::as_slice).iter();
     let wanted = |container: &Value| amounts(&container["resources"]["requests"]);

@@ -38,7 +38,7 @@ pub enum Role {
 #[derive(Debug, thiserror::Error)]
 pub enum SieveError {
     /// The object is invalid JSON, or too large.
-    #[error("a {kind} could not be read; it is left out, look at it with kubectl")]
+    #[error("cannot read a {kind}; it is left out. Inspect it with kubectl")]
     Malformed {
         /// What it was said to be.
         kind: Gvk,
@@ -47,7 +47,7 @@ pub enum SieveError {
         source: serde_json::Error,
     },
     /// The object has no kind or name.
-    #[error("a {kind} without {field} was sent; every object of an API server has one, is this one?")]
+    #[error("received a {kind} without {field}; is this endpoint a Kubernetes API server?")]
     Nameless {
         /// What it was said to be.
         kind: Gvk,
@@ -180,7 +180,7 @@ impl Rules {
     }
 }
 
-/// Every owner in an object's metadata; an entry that lacks something is no owner.
+/// Every owner in an object's metadata; an entry that lacks something is not an owner.
 fn owners(meta: Node<'_, '_>) -> Vec<OwnerReference> {
     let Some(list) = meta.get("ownerReferences") else { return Vec::new() };
     let read = |entry: Node<'_, '_>| {

@@ -21,7 +21,7 @@ pub(crate) mod pods;
 
 use crate::privacy::Spelling;
 
-/// What becomes of a value.
+/// The treatment of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
     /// The field stays, with everything in it.
@@ -47,11 +47,11 @@ pub(crate) struct Shape {
     pub(crate) keep: &'static [&'static str],
     /// These have a rule of their own.
     pub(crate) inside: &'static [(&'static str, Rule)],
-    /// What becomes of all others.
+    /// The treatment of all other fields.
     pub(crate) rest: Rule,
 }
 
-/// What becomes of a text that nothing is said about.
+/// The treatment of a string without a rule.
 pub(crate) const HIDE: Rule = Rule::Hide(Spelling::Text);
 
 impl Rule {

@@ -6,7 +6,7 @@ use sk_store::trace::Wait;
 
 use crate::sanitise::TemplatePlace;
 
-/// One look at one object: what it is called, whose it is, and what is kept of it. Private already.
+/// One observation of one object: its name, its owners, and what is kept of it, with private values hashed.
 #[derive(Clone, Debug)]
 pub struct Sighting {
     /// Kind, namespace and name.

@@ -196,7 +196,7 @@ impl<'t, 'a> Node<'t, 'a> {
         }
     }
 
-    /// The elements of the list here; none if it is no list.
+    /// The elements of the list here; none if it is not a list.
     pub(crate) fn elements(self) -> impl Iterator<Item = Self> {
         let end = if matches!(self.token(), Token::List { .. }) { self.end() } else { self.at };
         let mut next = self.at + 1;
@@ -209,7 +209,7 @@ impl<'t, 'a> Node<'t, 'a> {
         })
     }
 
-    /// Keys and values of the map here; none if it is no map.
+    /// Keys and values of the map here; none if it is not a map.
     pub(crate) fn fields(self) -> impl Iterator<Item = (&'t str, Self)> {
         self.entries().map(|(key, value)| (key.as_ref(), value))
     }

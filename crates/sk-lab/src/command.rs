@@ -29,7 +29,7 @@ pub(crate) fn arguments(component: Component, options: &Options, folder: &Folder
     arguments
 }
 
-/// What a component is told by environment variables, because it has no flag for it.
+/// The environment variables of a component, for settings without a flag.
 pub(crate) fn environment(component: Component, folder: &Folder) -> Vec<(OsString, OsString)> {
     match component {
         // It would otherwise look for configuration in the user's home.

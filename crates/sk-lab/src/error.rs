@@ -12,10 +12,10 @@ use crate::programs::MissingProgram;
 /// Why a control plane, or a component of it, did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is nothing to start.
+    /// A program is missing.
     #[error(transparent)]
     Program(#[from] MissingProgram),
-    /// There is no telling where programs would be.
+    /// The programs cannot be located.
     #[error("{0}")]
     NoPrograms(String),
     /// The temporary folder cannot be written.
@@ -30,7 +30,7 @@ pub enum StartError {
     #[error("make certificates for the control plane: {0}")]
     Certificates(#[from] rcgen::Error),
     /// The machine has no port left.
-    #[error("find a free port on 127.0.0.1: {0}; end what holds so many")]
+    #[error("find a free port on 127.0.0.1: {0}; stop other programs")]
     Ports(#[source] io::Error),
     /// The operating system would not run a binary.
     #[error("run {}: {source}; is it a program for this machine? Put another one there", program.display())]
@@ -41,7 +41,9 @@ pub enum StartError {
         source: io::Error,
     },
     /// Somebody took a port between finding it free and using it, again and again.
-    #[error("{component} found its port taken, {starts} times over; end what else binds ports on 127.0.0.1\n{tail}")]
+    #[error(
+        "the port of {component} was in use in each of {starts} starts; stop other programs that bind ports on 127.0.0.1\n{tail}"
+    )]
     PortTaken {
         /// The component.
         component: Component,
@@ -51,7 +53,7 @@ pub enum StartError {
         tail: String,
     },
     /// A component ended instead of becoming ready.
-    #[error("{component} ended at once with {status}; the end of its log says why:\n{tail}")]
+    #[error("{component} ended at once with {status}; the end of its log:\n{tail}")]
     Exited {
         /// The component.
         component: Component,
@@ -74,7 +76,7 @@ pub enum StartError {
     },
     /// Kinds that have to be there before the controllers start are not.
     #[error(
-        "bring custom resource definitions: {0}; correct Options::kinds, or put Karpenter's definitions beside its program"
+        "install CustomResourceDefinitions: {0}; correct Options::kinds, or put Karpenter's definitions beside its program"
     )]
     Kinds(String),
     /// A client for the new control plane cannot be made.
@@ -83,7 +85,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// What a component that has ended says about it in its log.
+    /// The error of a component that has ended, with the end of its log.
     pub(crate) fn of_ended(component: Component, status: ExitStatus, log: &Path) -> Self {
         let tail = logs::tail(log);
         if tail.contains("address already in use") {
@@ -103,7 +105,7 @@ pub enum ControlError {
     #[error("{0} is not running: start it with `restart`, or do not leave it out of the options")]
     NotRunning(Component),
     /// A component does not end.
-    #[error("{component} still runs {} s after it was told to end; look at its log in the logs folder", waited.as_secs())]
+    #[error("{component} still runs {} s after it was asked to stop; see its log in the logs folder", waited.as_secs())]
     DoesNotEnd {
         /// The component.
         component: Component,
@@ -127,7 +129,7 @@ pub enum ControlError {
     #[error("{0} is not an object to create: it needs apiVersion, kind and metadata.name")]
     NoObject(String),
     /// Something did not become true in time.
-    #[error("waited {} s in vain for {what}{}", waited.as_secs(), last.as_ref().map(|last| format!("; it was {last}")).unwrap_or_default())]
+    #[error("timed out after {} s waiting for {what}{}", waited.as_secs(), last.as_ref().map(|last| format!("; it was {last}")).unwrap_or_default())]
     TimedOut {
         /// What was waited for.
         what: String,

@@ -9,9 +9,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, ListParams, PostParams};
 
 use crate::access::eventually;
+use crate::control_plane::ControlPlane;
 use crate::error::StartError;
 use crate::options::Component;
-use crate::plane::ControlPlane;
 
 /// How long the API server may take to serve new kinds; it is a second when nothing else goes on.
 const KINDS_LIMIT: Duration = Duration::from_secs(60);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use kube::{Client, Config};
 
+use crate::child_process::ChildProcess;
 use crate::error::StartError;
-use crate::leash::Leashed;
 use crate::logs;
 use crate::options::Component;
 use crate::ports::Ports;
@@ -46,7 +46,7 @@ impl Probe {
     /// Waits until the component is ready, or has ended, or has had its time.
     pub(crate) async fn until_ready(
         &self,
-        process: &mut Leashed,
+        process: &mut ChildProcess,
         log: &Path,
         limit: Duration,
     ) -> Result<(), StartError> {

@@ -56,7 +56,7 @@ pub fn stage(from: impl Read, dir: &Path) -> Result<Staged, Error> {
         let mut entry = entry.map_err(broken)?;
         let name = plain_name(&entry).ok_or_else(|| {
             let path = String::from_utf8_lossy(&entry.path_bytes()).chars().take(100).collect::<String>();
-            refuse(format!("`{path}` in it is no plain file"))
+            refuse(format!("`{path}` in it is not a plain file"))
         })?;
         files += 1;
         bytes = bytes.saturating_add(entry.size());

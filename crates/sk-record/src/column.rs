@@ -486,7 +486,7 @@ impl<'a> RowReader<'a> {
         let Some(text) = text else { return Ok((column, None)) };
         match all.iter().find(|one| word(**one) == text) {
             Some(found) => Ok((column, Some(*found))),
-            None => Err(Malformed { column, problem: format!("`{text}` is no known word there") }),
+            None => Err(Malformed { column, problem: format!("`{text}` is not a known value") }),
         }
     }
 

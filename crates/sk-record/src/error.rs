@@ -85,7 +85,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// `run.json` is not ours, damaged, or absurdly large.
-    #[error("{} cannot be understood: {problem}; run the simulation again to replace it", path.display())]
+    #[error("cannot parse {}: {problem}; run the simulation again to replace it", path.display())]
     BadMeta {
         /// Which file.
         path: PathBuf,
@@ -127,8 +127,8 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// What should be an archive of a run record is none.
-    #[error("this is no archive of a run record: {problem}; fetch it again")]
+    /// Not an archive of a run record.
+    #[error("this is not an archive of a run record: {problem}; fetch it again")]
     Unpack {
         /// What is wrong.
         problem: String,

@@ -15,7 +15,7 @@ pub const RECORD_VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMeta {
     /// `<name>-<six hex digits>`: the folder's default name. The digits are of a hash over trace, resolved scenario,
-    /// seed and version, so the same question has the same id.
+    /// seed and version, so the same inputs have the same id.
     pub run_id: String,
     /// The scenario's name, or the trace's.
     pub name: String,

@@ -53,7 +53,7 @@ pub fn find_runs(runs_dir: &Path) -> Result<Vec<(PathBuf, RunMeta)>, Error> {
     Ok(runs.into_iter().filter_map(|run| read_manifest(&run).ok().map(|manifest| (run, manifest.meta))).collect())
 }
 
-/// `@` is 1, `@2` is 2; `@0` and anything else is no reference.
+/// `@` is 1, `@2` is 2; `@0` and anything else is not a reference.
 fn back_reference(text: &str) -> Option<usize> {
     match text.strip_prefix('@')? {
         "" => Some(1),

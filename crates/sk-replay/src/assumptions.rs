@@ -31,7 +31,7 @@ pub(crate) fn assumptions(notices: &BTreeMap<Notice, u64>, job_duration: SimDura
             }
             Notice::AssumedJobDuration => {
                 let message = format!(
-                    "nobody recorded how long these pods of Jobs run: {job_duration} assumed (timing.jobDuration, or the \
+                    "the durations of these Job pods were not recorded: {job_duration} assumed (timing.jobDuration, or the \
                      annotation static.simkube.io/lifetime)"
                 );
                 warning(WarningKind::Assumed, "job-duration", message, *count)
@@ -43,10 +43,10 @@ pub(crate) fn assumptions(notices: &BTreeMap<Notice, u64>, job_duration: SimDura
     warnings
 }
 
-/// Most traces name service accounts that they do not hold, so one warning speaks of all of them.
+/// Most traces name service accounts that they do not contain, so one warning names all of them.
 fn supplied_accounts(accounts: &[(&SmolStr, u64)]) -> Option<Warning> {
     let named: Vec<&SmolStr> = accounts.iter().map(|(account, _)| *account).collect();
-    let message = format!("ServiceAccounts that are not in the trace are taken for granted: {}", first_few(&named));
+    let message = format!("ServiceAccounts that are not in the trace are assumed to exist: {}", first_few(&named));
     let count = accounts.iter().map(|(_, templates)| templates).sum();
     (!accounts.is_empty()).then(|| Warning {
         code: "service-account".to_owned(),
@@ -56,10 +56,10 @@ fn supplied_accounts(accounts: &[(&SmolStr, u64)]) -> Option<Warning> {
     })
 }
 
-/// Rules of custom kinds that are not asked: what they would refuse is taken.
+/// CustomResourceDefinitions whose CEL validation rules are not evaluated.
 fn unasked_rules(definitions: &[&SmolStr]) -> Option<Warning> {
     let message = format!(
-        "rules in CEL (x-kubernetes-validations) are not asked, so what they would refuse is taken: {}",
+        "CEL validation rules (x-kubernetes-validations) are not evaluated, so objects that they would refuse are accepted: {}",
         first_few(definitions)
     );
     let count = definitions.len() as u64;
@@ -92,17 +92,17 @@ mod tests {
         );
         assert_eq!(
             warnings[1].message,
-            "ServiceAccounts that are not in the trace are taken for granted: shop/robot-1, shop/robot-2, shop/robot-3, \
+            "ServiceAccounts that are not in the trace are assumed to exist: shop/robot-1, shop/robot-2, shop/robot-3, \
              shop/robot-4, shop/robot-5 and 2 more"
         );
         assert!(assumptions(&BTreeMap::new(), SimDuration::ZERO).is_empty());
     }
 
     #[test]
-    fn definitions_whose_rules_nobody_asks_are_named() {
+    fn definitions_whose_rules_are_not_evaluated_are_named() {
         let notices = BTreeMap::from([(Notice::UnaskedRules("widgets.example.com".into()), 1)]);
         let warnings = assumptions(&notices, SimDuration::ZERO);
         assert_eq!((warnings[0].code.as_str(), warnings[0].count), ("custom-rules", 1));
-        assert!(warnings[0].message.ends_with("is taken: widgets.example.com"), "{}", warnings[0].message);
+        assert!(warnings[0].message.ends_with("are accepted: widgets.example.com"), "{}", warnings[0].message);
     }
 }

@@ -14,16 +14,16 @@ use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Wri
 use sk_store::trace::{Record, Trace, TraceError};
 
 use crate::assumptions::assumptions;
-use crate::beginning::Beginning;
+use crate::control_plane_events::ControlPlaneEvents;
 use crate::fingerprint::Fingerprint;
-use crate::glance::Glance;
+use crate::initial_state::InitialState;
 use crate::nodes::{BadNode, Inventory, NodeChange};
 use crate::plan::{Action, Content, Operation, Overlay, Plan, Start, Window};
+use crate::progress::Progress;
 use crate::record::{Recorder, Seen, about};
 use crate::refusals::rules_of;
 use crate::setup::Setup;
 use crate::timeline::Disruptions;
-use crate::told::Told;
 
 /// The Kubernetes whose rules the engine follows.
 pub const KUBERNETES: &str = "1.36";
@@ -80,13 +80,13 @@ pub enum RunError {
     #[error("the trace has no recorded nodes; write `cluster: {{nodes: groups}}`, or record the trace with sk-tracer")]
     NoRecordedNodes,
     /// The scenario wants recorded places.
-    #[error("nobody recorded on which nodes the pods of this trace stood; write `begin: {{placement: schedule}}`")]
+    #[error("the trace does not record the nodes of its pods; write `begin: {{placement: schedule}}`")]
     NoRecordedPlaces,
     /// A file of nodes cannot be used.
     #[error(transparent)]
     BadNode(#[from] BadNode),
     /// A node cannot be made.
-    #[error("node {node} cannot be made: {problem}")]
+    #[error("cannot create node {node}: {problem}")]
     Node {
         /// Which.
         node: String,
@@ -97,16 +97,16 @@ pub enum RunError {
     #[error(transparent)]
     Record(#[from] sk_record::Error),
     /// The recorder lost sight of the engine: a bug, and not to be hidden.
-    #[error("the recorder fell behind the engine, so the record would not be whole: {0}; please report this")]
+    #[error("the recorder fell behind the engine, so the record would be incomplete: {0}; please report this")]
     Behind(#[from] Expired),
-    /// A part of the engine goes on for ever: a bug, and not to be hidden.
+    /// A component of the engine never settles: a bug, which must not be hidden.
     #[error("{} does more within one second than a cluster of this size has reason to ({} events at {}); please report this", .0.component, .0.events, .0.at)]
     Spins(sk_engine::Spinning),
 }
 
 impl RunRequest<'_> {
-    /// What the run is called everywhere, `nginx-3fa91c`: its name and the first digits of what it is made of, so the
-    /// same question has the same id.
+    /// The id of the run, `nginx-3fa91c`: its name and the first digits of a hash of its inputs, so the same inputs have
+    /// the same id.
     pub fn run_id(&self) -> Result<String, TraceError> {
         let digest = self.trace.digest()?;
         let Window { start, end, includes_end } = self.window;
@@ -133,11 +133,11 @@ impl RunRequest<'_> {
 }
 
 /// Is shown the cluster now and then; when it breaks, the run ends early.
-pub type Progress<'a> = dyn FnMut(Glance<'_>) -> ControlFlow<()> + 'a;
+pub type ProgressCallback<'a> = dyn FnMut(Progress<'_>) -> ControlFlow<()> + 'a;
 
 /// Runs the simulation and leaves its record beside `dir`, to be published there. When `progress` breaks, the record is
 /// marked partial.
-pub fn run(request: &RunRequest<'_>, dir: &Path, progress: &mut Progress<'_>) -> Result<Staged, RunError> {
+pub fn run(request: &RunRequest<'_>, dir: &Path, progress: &mut ProgressCallback<'_>) -> Result<Staged, RunError> {
     let mut running = Running::begin(request, dir)?;
     while running.step(progress)? {}
     running.finish()
@@ -172,15 +172,15 @@ impl<'a> Running<'a> {
             .keep_volumes()
             .for_engine()
             .starting(start);
-        let mut beginning = Beginning::of(request, &start, plan.gather()?)?;
-        plan.begin_at(beginning.at);
-        let replay = Replay::new(request, writer, &mut beginning)?;
-        Ok(Self { request, run_id, plan, replay, ended: None, warnings: beginning.warnings })
+        let mut initial = InitialState::of(request, &start, plan.gather()?)?;
+        plan.begin_at(initial.at);
+        let replay = Replay::new(request, writer, &mut initial)?;
+        Ok(Self { request, run_id, plan, replay, ended: None, warnings: initial.warnings })
     }
 
     /// Lets the cluster live until the next operation is due and performs it; after the last one, until the end. `false`:
     /// nothing is left to do.
-    pub fn step(&mut self, progress: &mut Progress<'_>) -> Result<bool, RunError> {
+    pub fn step(&mut self, progress: &mut ProgressCallback<'_>) -> Result<bool, RunError> {
         if self.ended.is_some() {
             return Ok(false);
         }
@@ -275,23 +275,23 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(request: &RunRequest<'_>, writer: Writer, beginning: &mut Beginning) -> Result<Self, RunError> {
-        let mut engine = beginning.engine(request)?;
+    fn new(request: &RunRequest<'_>, writer: Writer, initial: &mut InitialState) -> Result<Self, RunError> {
+        let mut engine = initial.engine(request)?;
         let lives = request.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
-        engine.set_pod_hook(Box::new(beginning.mutator(request, lives)));
+        engine.set_pod_hook(Box::new(initial.mutator(request, lives)));
         let prices = request.setup.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?)));
         let mut recorder = Recorder::new(writer, prices.collect());
         let mut cursor = 0;
-        if !beginning.nodes.is_empty() || engine.watch(cursor).is_err() {
+        if !initial.nodes.is_empty() || engine.watch(cursor).is_err() {
             // Nodes of groups that recorded ones have replaced never were; and of a cluster that begins with more nodes than
             // the log holds changes, the first are no longer in it.
             for node in engine.list(&NODE) {
-                recorder.see(&Seen { at: beginning.at, change: Change::Added, object: node.clone() })?;
+                recorder.see(&Seen { at: initial.at, change: Change::Added, object: node.clone() })?;
             }
             cursor = engine.resource_version();
         }
         let longest_step = request.longest_step;
-        let nodes = std::mem::take(&mut beginning.nodes);
+        let nodes = std::mem::take(&mut initial.nodes);
         let job_duration = request.setup.settings.timing.job_duration;
         let disruptions = Disruptions::new(&request.setup.timeline, request.setup);
         Ok(Self {
@@ -308,7 +308,7 @@ impl Replay {
         })
     }
 
-    /// A replay that goes on from here by itself.
+    /// An independent copy of the replay.
     fn fork(&mut self, dir: &Path, run_id: &str) -> Result<Self, RunError> {
         Ok(Self {
             engine: self.engine.clone(),
@@ -325,7 +325,7 @@ impl Replay {
     }
 
     /// Lets the cluster live until `until`, its nodes come and go, and happen what the timeline says.
-    fn advance(&mut self, until: SimTime, progress: &mut Progress<'_>) -> Result<ControlFlow<()>, RunError> {
+    fn advance(&mut self, until: SimTime, progress: &mut ProgressCallback<'_>) -> Result<ControlFlow<()>, RunError> {
         let next = |replay: &Self| replay.nodes.next_at().into_iter().chain(replay.disruptions.next_at()).min();
         while let Some(at) = next(self).filter(|at| *at <= until) {
             if self.live(at, progress)?.is_break() {
@@ -370,7 +370,7 @@ impl Replay {
     }
 
     /// Lets the cluster live until `until`.
-    fn live(&mut self, until: SimTime, progress: &mut Progress<'_>) -> Result<ControlFlow<()>, RunError> {
+    fn live(&mut self, until: SimTime, progress: &mut ProgressCallback<'_>) -> Result<ControlFlow<()>, RunError> {
         loop {
             let step = until.min(self.engine.now() + self.longest_step);
             let reached = self.engine.advance(step, CHANGES_PER_STEP);
@@ -378,7 +378,7 @@ impl Replay {
                 return Err(RunError::Spins(spinning.clone()));
             }
             self.catch_up()?;
-            if progress(Glance(&self.engine)).is_break() {
+            if progress(Progress(&self.engine)).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             if reached && step == until {
@@ -390,7 +390,7 @@ impl Replay {
     fn catch_up(&mut self) -> Result<(), RunError> {
         self.engine.take_explained().into_iter().for_each(|explained| self.recorder.explain(explained));
         // Decisions and events between the changes before and after them, so that pods and nodes are known by their names.
-        let mut told = Told::of(&mut self.engine, &mut self.said);
+        let mut told = ControlPlaneEvents::of(&mut self.engine, &mut self.said);
         for event in self.engine.watch(self.cursor)? {
             told.before(Some(event.at), &mut self.recorder)?;
             self.recorder.see_event(event)?;

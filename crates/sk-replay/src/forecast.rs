@@ -15,8 +15,8 @@ use sk_engine::new_namespace;
 use sk_record::{Missing, Warning, WarningKind};
 use sk_store::trace::Change;
 
-use crate::beginning::Beginning;
 use crate::embedded::{RunError, RunRequest};
+use crate::initial_state::InitialState;
 use crate::plan::{Plan, Start};
 use crate::refusals::rules_of;
 
@@ -99,8 +99,8 @@ fn empty_cluster(request: &RunRequest<'_>) -> Result<Engine, RunError> {
     }
     let start = Start { at: request.window.start, includes_first_moment: false };
     let request = RunRequest { setup: &setup, assumptions: Vec::new(), ..*request };
-    let beginning = Beginning::of(&request, &start, SimDuration::ZERO)?;
-    let mut engine = beginning.engine(&request)?;
+    let initial = InitialState::of(&request, &start, SimDuration::ZERO)?;
+    let mut engine = initial.engine(&request)?;
     engine.advance_to(start.at + PATIENCE);
     Ok(engine)
 }

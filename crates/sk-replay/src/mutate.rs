@@ -16,8 +16,8 @@ use sk_engine::api::{AdmitPod, Body, Object};
 use sk_engine::kinds::Directives;
 use sk_store::trace::{Life, OwnerLives};
 
+use crate::initial_pods::InitialPods;
 use crate::plan::{OWNER_ANNOTATION, parse_owner};
-use crate::standing::Standing;
 
 /// Annotation: the pod's number among those of its owner.
 pub const SEQUENCE_ANNOTATION: SmolStr = SEQUENCE;
@@ -94,7 +94,7 @@ struct Before {
     /// When the clock begins.
     clock: SimTime,
     /// The places that recorded pods had then.
-    standing: Option<Standing>,
+    pods: Option<InitialPods>,
 }
 
 #[derive(Clone, Default)]
@@ -132,11 +132,11 @@ impl Mutator {
 
     /// The same, for a cluster that begins before the clock does. Pods that are made until then stand for those that there
     /// were at that moment: they get their lives, of which the rest is left, and their places if these are known.
-    pub(crate) fn beginning_at(mut self, clock: SimTime, standing: Option<Standing>) -> Self {
+    pub(crate) fn beginning_at(mut self, clock: SimTime, pods: Option<InitialPods>) -> Self {
         for owner in self.owners.values_mut() {
             owner.all_lives().for_each(|lives| lives.begin_at(clock));
         }
-        self.start = Some(Before { clock, standing });
+        self.start = Some(Before { clock, pods });
         self
     }
 
@@ -218,7 +218,7 @@ impl AdmitPod for Mutator {
                 let ends_for_good = owner.as_ref().is_some_and(|owner| owner.gvk.kind == "Job");
                 directives.lifetime =
                     decision.life.and_then(|(_, life)| rest_of(life, start.clock, now, ends_for_good));
-                start.standing.as_mut().and_then(|standing| standing.next(owner.as_ref(), template, &pod.key))
+                start.pods.as_mut().and_then(|pods| pods.next(owner.as_ref(), template, &pod.key))
             }
             None => None,
         };

@@ -24,7 +24,7 @@ use sk_store::trace::{Trace, TraceError};
 use live_pods::{LivePod, LivePods};
 use names::{NameId, Texts};
 
-use crate::decided::{self, Names};
+use crate::autoscaler_rows::{self, Names};
 use crate::plan::{OWNER_ANNOTATION, Window, parse_owner};
 
 /// What a run record says of the trace that was replayed, the same for both targets.
@@ -58,7 +58,7 @@ const SPEC_MEMORY: usize = 1 << 12;
 /// seconds fills them in half a day, and a million rows are some 20 MB on disk.
 const MAX_AUTOSCALER_ROWS: u64 = 1_000_000;
 
-/// At most so many events are kept of one run: those of a million pods, some 40 MB on disk.
+/// The most Events that are kept of one run: those of a million pods, some 40 MB on disk.
 const MAX_EVENT_ROWS: u64 = 2_000_000;
 
 /// Turns changes into rows.
@@ -75,8 +75,8 @@ pub struct Recorder {
     replicas: BTreeMap<SmolStr, i64>,
     /// What pods of a spec ask for, by the spec's address.
     requests: Memo<PodSpec, Resources>,
-    /// What the scheduler said of decisions that are yet to be seen: those by which a pod gets a node, and those by which
-    /// it is told something.
+    /// The scheduler's explanations of decisions that were not observed yet: those that bind a pod, and those that set its
+    /// condition.
     explained: Keyed<Uid, Vec<(Option<SmolStr>, Explained)>>,
     /// Reused between rows: what a pod that owns itself is called.
     own_name: String,
@@ -178,13 +178,13 @@ impl Recorder {
     /// Takes in a decision of the cluster autoscaler. Pods and nodes are named as they are known now: changes before the
     /// decision come first.
     pub fn decide(&mut self, decision: &sk_engine::Decision) -> Result<(), Error> {
-        for row in decided::rows(decision, self) {
+        for row in autoscaler_rows::rows(decision, self) {
             self.autoscaler_rows += 1;
             if self.autoscaler_rows <= MAX_AUTOSCALER_ROWS {
                 self.writer.push_autoscaler(&row)?;
             }
         }
-        for row in decided::events(decision, self) {
+        for row in autoscaler_rows::events(decision, self) {
             self.push_event(&row)?;
         }
         Ok(())
@@ -407,7 +407,7 @@ fn write_name(name: &mut String, key: &ObjectKey, kind: &str) {
     name.push_str(&key.name);
 }
 
-/// Why a pod that was deleted went.
+/// Why a pod was deleted.
 fn end_of(pod: &Pod, nodes: &Nodes) -> EndedBy {
     let disruption = pod.status.condition("DisruptionTarget").map(Condition::reason);
     let node_is_gone = pod.node_name.as_ref().is_some_and(|node| !nodes.contains(node));

@@ -31,9 +31,7 @@ pub enum RecordedError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// There is nothing in it to compare with.
-    #[error(
-        "{0} holds no observations, so nobody knows what really happened; record it with `skctl record` or `export`"
-    )]
+    #[error("{0} has no observations, so there is nothing to compare with; record it with `skctl record` or `export`")]
     NoObservations(String),
     /// It is too large.
     #[error("{0} holds more than {MAX_PODS} pods; cut it with `skctl trace slice`")]

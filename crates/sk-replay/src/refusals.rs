@@ -66,7 +66,7 @@ pub fn refusals(trace: &Trace) -> Result<Refusals, TraceError> {
             Action::Delete(target) => {
                 let options =
                     DeleteOptions { grace_secs: Some(0), propagation: Propagation::Orphan, ..DeleteOptions::default() };
-                // What is deleted and was never there, or was refused before, is no object that is refused.
+                // What is deleted and was never there, or was refused before, is not an object that is refused.
                 let _ = server.handle(at, Request::Delete { target, options });
             }
         }

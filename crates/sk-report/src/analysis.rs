@@ -61,7 +61,7 @@ pub struct Analysis {
     pub missing: Vec<Missing>,
     /// What was recorded meanwhile, if the trace holds observations.
     pub recorded: Option<RecordedCurves>,
-    /// Pods that the scheduler tried. A run without any is no simulation.
+    /// Pods that the scheduler tried. A run without any is not a simulation.
     pub simulated_pods: i64,
     /// How many pods had not run yet when the run ended, though nothing held them up.
     pub starting_pods: i64,

@@ -341,7 +341,7 @@ fn execution_problem(error: &ExecutionError) -> String {
             let operator = overload.function().trim_matches(['_', '@']);
             match overload.argument_types() {
                 [left, right] if left == "double" && left == right => {
-                    format!("`{operator}` was asked about 0 / 0, which is no number: ask whether there is any first")
+                    format!("`{operator}` was asked about 0 / 0, which is not a number: ask whether there is any first")
                 }
                 types => format!("`{operator}` does not go with {}: {ADVICE}", types.join(" and ")),
             }

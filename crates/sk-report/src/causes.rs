@@ -16,7 +16,7 @@ pub enum Ending {
     NodeReady(String),
     /// Room became free on a node that was there.
     Room,
-    /// The pod went away first.
+    /// The pod was deleted first.
     Gone,
     /// Nothing, until the run's end.
     Never,
@@ -48,7 +48,7 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// Pods that waited for the same reason and went on the same way.
+/// Pods that waited for the same reason and with the same outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingCause {
     /// How many pods.

@@ -36,7 +36,7 @@ impl Change {
     }
 }
 
-/// The largest changes, in order of time. What was there at the window's start is no change.
+/// The largest changes, in order of time. What was there at the window's start is not a change.
 pub(crate) fn of(source: &impl Source, window: Window, running_max: i64) -> Result<Vec<Change>, Error> {
     let least = (running_max as f64 * SHARE).max(1.0);
     let mut current: BTreeMap<String, Option<f64>> = BTreeMap::new();

@@ -69,7 +69,7 @@ impl Evaluator {
             let Assertion { name, text } = assertion.clone();
             Verdict { name, text, result: Evaluated::Unknown(why), values: Vec::new() }
         };
-        let Some(figures) = &self.figures else { return unknown("there are no figures to judge by".to_owned()) };
+        let Some(figures) = &self.figures else { return unknown("there are no figures to evaluate".to_owned()) };
         match compiled(assertion.clone()) {
             Ok(checked) => {
                 let verdict = checked.judge(figures).pop();

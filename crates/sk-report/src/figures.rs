@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use sk_core::SimDuration;
 
+use crate::columns::{Column, Unit};
 use crate::figure::{Described, ToFigure, figures};
-use crate::shown::{Shown, Unit};
 
 figures! {
     /// Everything that one run can be judged by.
@@ -35,7 +35,7 @@ figures! {
         evicted: Counted,
         /// Pods ended to make room for pods of higher priority.
         preempted: Counted,
-        /// Restlessness.
+        /// Churn: nodes and pods that came or went.
         churn: Churn,
         /// The same for the nodes of each node group; nodes of no group are under `""`.
         groups: BTreeMap<String, GroupFigures>,
@@ -91,11 +91,11 @@ figures! {
 
     /// A distribution of lengths of time; all zero if nothing was measured.
     Latency {
-        /// Half were not longer.
+        /// The median.
         p50: SimDuration,
-        /// 90 % were not longer.
+        /// The 90th percentile.
         p90: SimDuration,
-        /// 99 % were not longer.
+        /// The 99th percentile.
         p99: SimDuration,
         /// The longest.
         max: SimDuration,
@@ -270,54 +270,54 @@ const MONTH: f64 = 730.0;
 const YEAR: f64 = 8_760.0;
 
 /// The figures of a run that people are shown, in the order in which they read them: comparison, Markdown, CSV and page.
-pub static SHOWN: [Shown; 22] = [
-    Shown::fact("pods.created", "pods created", Unit::Count).rare(),
-    Shown::higher("pods.ran", "pods that ran", Unit::Count).rare(),
-    Shown::lower("pods.failed", "pods that failed", Unit::Count).rare(),
-    Shown::lower("missing.pods", "not simulated", Unit::Count).rare(),
-    Shown::lower("start_latency.p50", "start latency p50", Unit::Time),
-    Shown::lower("start_latency.p99", "start latency p99", Unit::Time),
-    Shown::lower("pending.pods", "pods that waited", Unit::Count),
-    Shown::lower("pending.longest", "pending longest", Unit::Time),
-    Shown::lower("unschedulable.pods", "unschedulable pods", Unit::Count),
-    Shown::fact("nodes.mean", "nodes mean", Unit::Number),
-    Shown::fact("nodes.max", "nodes max", Unit::Count),
-    Shown::lower("node_hours.total", "node-hours", Unit::Number),
-    Shown::lower("node_hours.empty", "node-hours empty", Unit::Number),
-    Shown::higher("requested.cpu", "requested CPU", Unit::Share),
-    Shown::higher("requested.memory", "requested memory", Unit::Share).rare(),
-    Shown::lower("cost.total", "cost", Unit::Money),
-    Shown::lower("cost.total", "cost per hour", Unit::MoneyPer(1.0)),
-    Shown::lower("cost.total", "cost per month", Unit::MoneyPer(MONTH)),
-    Shown::lower("cost.total", "cost per year", Unit::MoneyPer(YEAR)),
-    Shown::lower("evicted.pods", "evicted pods", Unit::Count),
-    Shown::lower("preempted.pods", "preempted pods", Unit::Count).rare(),
-    Shown::lower("churn.nodes", "nodes came or went", Unit::Count).rare(),
+pub static RUN_COLUMNS: [Column; 22] = [
+    Column::fact("pods.created", "pods created", Unit::Count).rare(),
+    Column::higher("pods.ran", "pods that ran", Unit::Count).rare(),
+    Column::lower("pods.failed", "pods that failed", Unit::Count).rare(),
+    Column::lower("missing.pods", "not simulated", Unit::Count).rare(),
+    Column::lower("start_latency.p50", "start latency p50", Unit::Time),
+    Column::lower("start_latency.p99", "start latency p99", Unit::Time),
+    Column::lower("pending.pods", "pods that waited", Unit::Count),
+    Column::lower("pending.longest", "pending longest", Unit::Time),
+    Column::lower("unschedulable.pods", "unschedulable pods", Unit::Count),
+    Column::fact("nodes.mean", "nodes mean", Unit::Number),
+    Column::fact("nodes.max", "nodes max", Unit::Count),
+    Column::lower("node_hours.total", "node-hours", Unit::Number),
+    Column::lower("node_hours.empty", "node-hours empty", Unit::Number),
+    Column::higher("requested.cpu", "requested CPU", Unit::Share),
+    Column::higher("requested.memory", "requested memory", Unit::Share).rare(),
+    Column::lower("cost.total", "cost", Unit::Money),
+    Column::lower("cost.total", "cost per hour", Unit::MoneyPer(1.0)),
+    Column::lower("cost.total", "cost per month", Unit::MoneyPer(MONTH)),
+    Column::lower("cost.total", "cost per year", Unit::MoneyPer(YEAR)),
+    Column::lower("evicted.pods", "evicted pods", Unit::Count),
+    Column::lower("preempted.pods", "preempted pods", Unit::Count).rare(),
+    Column::lower("churn.nodes", "nodes came or went", Unit::Count).rare(),
 ];
 
 /// The columns of the page's tables of namespaces and owners.
-pub const POD_COLUMNS: [Shown; 9] = [
-    Shown::fact("pods.created", "pods", Unit::Count),
-    Shown::higher("pods.ran", "ran", Unit::Count),
-    Shown::lower("pending.pods", "waited", Unit::Count),
-    Shown::lower("pending.longest", "longest wait", Unit::Time),
-    Shown::lower("start_latency.p50", "start p50", Unit::Time),
-    Shown::lower("start_latency.p99", "start p99", Unit::Time),
-    Shown::lower("unschedulable.pods", "unschedulable", Unit::Count),
-    Shown::lower("evicted.pods", "evicted", Unit::Count),
-    Shown::lower("preempted.pods", "preempted", Unit::Count),
+pub const POD_COLUMNS: [Column; 9] = [
+    Column::fact("pods.created", "pods", Unit::Count),
+    Column::higher("pods.ran", "ran", Unit::Count),
+    Column::lower("pending.pods", "waited", Unit::Count),
+    Column::lower("pending.longest", "longest wait", Unit::Time),
+    Column::lower("start_latency.p50", "start p50", Unit::Time),
+    Column::lower("start_latency.p99", "start p99", Unit::Time),
+    Column::lower("unschedulable.pods", "unschedulable", Unit::Count),
+    Column::lower("evicted.pods", "evicted", Unit::Count),
+    Column::lower("preempted.pods", "preempted", Unit::Count),
 ];
 
 /// The columns of the page's table of node groups.
-pub const GROUP_COLUMNS: [Shown; 8] = [
-    Shown::fact("nodes.min", "nodes min", Unit::Count),
-    Shown::fact("nodes.mean", "nodes mean", Unit::Number),
-    Shown::fact("nodes.max", "nodes max", Unit::Count),
-    Shown::lower("node_hours.total", "node-hours", Unit::Number),
-    Shown::lower("node_hours.empty", "of them empty", Unit::Number),
-    Shown::lower("cost.total", "cost", Unit::Money),
-    Shown::higher("requested.cpu", "CPU requested", Unit::Share),
-    Shown::higher("requested.memory", "memory requested", Unit::Share),
+pub const GROUP_COLUMNS: [Column; 8] = [
+    Column::fact("nodes.min", "nodes min", Unit::Count),
+    Column::fact("nodes.mean", "nodes mean", Unit::Number),
+    Column::fact("nodes.max", "nodes max", Unit::Count),
+    Column::lower("node_hours.total", "node-hours", Unit::Number),
+    Column::lower("node_hours.empty", "of them empty", Unit::Number),
+    Column::lower("cost.total", "cost", Unit::Money),
+    Column::higher("requested.cpu", "CPU requested", Unit::Share),
+    Column::higher("requested.memory", "memory requested", Unit::Share),
 ];
 
 impl Summary {

@@ -56,7 +56,7 @@ pub(crate) enum IdleEnd {
     Removed,
     /// The run ended.
     RunEnd,
-    /// A pod came.
+    /// A pod was added.
     PodCame,
 }
 

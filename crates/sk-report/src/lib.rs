@@ -23,7 +23,7 @@
 //! | [`compare`] | several runs compared, and what is more than noise |
 //! | [`why`] | why a pod waited, a node existed, a group did not grow |
 //! | [`terminal`] | the summary that ends a run |
-//! | [`shown`] | which figures are shown, under which label, in which unit |
+//! | [`columns`] | which figures are shown, under which label, in which unit |
 //! | [`side_by_side`] | several runs of one command in a table |
 //! | [`html`] | report.html |
 //! | [`escape`] | escapes text from others |
@@ -35,6 +35,7 @@ mod assertion_syntax;
 pub mod baseline;
 pub mod causes;
 pub mod changes;
+pub mod columns;
 pub mod compare;
 pub mod confined;
 pub mod csv;
@@ -52,7 +53,6 @@ pub mod junit;
 pub mod markdown;
 mod path;
 mod pods;
-pub mod shown;
 pub mod side_by_side;
 pub mod source;
 mod spark;

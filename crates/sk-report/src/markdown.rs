@@ -1,9 +1,9 @@
 //! A summary in Markdown, for a pull request or a CI job's page.
 
 use crate::analysis::Analysis;
+use crate::columns;
 use crate::escape::markdown;
 use crate::gaps::Gap;
-use crate::shown;
 use crate::verdict::{Judged, Judgement, Trust};
 
 /// The whole text.
@@ -25,7 +25,7 @@ pub fn render(analysis: &Analysis, judgement: &Judgement) -> String {
     }
     text.push_str(&not_simulated(judgement));
     text.push_str("| figure | value |\n|---|---|\n");
-    for (_, label, value) in shown::rows(analysis).filter(|(shown, ..)| !shown.is_rare) {
+    for (_, label, value) in columns::rows(analysis).filter(|(column, ..)| !column.is_rare) {
         text.push_str(&format!("| {label} | {} |\n", markdown(&value)));
     }
     text.push_str(&format!("\n**Trust:** {}\n", markdown(&Trust::of(analysis).pieces.join(" · "))));

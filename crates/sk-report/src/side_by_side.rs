@@ -24,7 +24,7 @@ const LABEL_COLUMNS: usize = 40;
 pub struct Beside {
     /// What tells it from the others: `packed`, `max=36`, `packed #2`.
     pub label: String,
-    /// How it went.
+    /// The verdict.
     pub mark: Mark,
     /// Its figures.
     pub summary: Summary,
@@ -43,7 +43,7 @@ pub struct Across {
     pub label: String,
     /// `any` or `mean`.
     pub how: &'static str,
-    /// What became of it.
+    /// Its outcome.
     pub verdict: Verdict,
 }
 

@@ -13,7 +13,7 @@ use crate::assertion::{Evaluated, Verdict};
 use crate::gaps::{self, Gap, Size};
 use crate::words;
 
-/// How it went.
+/// The verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// Every assertion held, and nothing but what the scenario accepts was left out.
@@ -55,7 +55,7 @@ impl Mark {
 /// What a program that asked gets back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It went well: 0.
+    /// Success: 0.
     Good,
     /// It was judged, and it is bad: 1.
     Bad,
@@ -72,14 +72,14 @@ pub struct Terms {
     pub strict: bool,
 }
 
-/// What became of one assertion in this run.
+/// The outcome of one assertion in this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
     /// It holds.
     Pass,
     /// It does not.
     Fail,
-    /// It holds for what was simulated, which is not all: why that is no pass.
+    /// It holds for what was simulated, which is not all: why that is not a pass.
     Skipped(String),
     /// It could not be evaluated, and why.
     Error(String),
@@ -97,7 +97,7 @@ impl Judged {
     }
 }
 
-/// How a run went.
+/// The judgement of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// In a word.
@@ -112,7 +112,7 @@ pub struct Judgement {
     pub doubts: usize,
     /// Was it judged under `--strict`?
     pub strict: bool,
-    /// Did no scheduler look at any pod?
+    /// Did no scheduler try any pod?
     pub is_empty: bool,
     /// Was it stopped before its end?
     pub partial: bool,
@@ -166,7 +166,7 @@ impl Judgement {
         }
     }
 
-    /// What became of one of its assertions.
+    /// The outcome of one of its assertions.
     pub fn judged(&self, verdict: &Verdict) -> Judged {
         match &verdict.result {
             Evaluated::Failed => Judged::Fail,
@@ -230,7 +230,7 @@ impl Judgement {
         pieces.join(" · ")
     }
 
-    /// What became of the pods that were simulated.
+    /// The outcome for the simulated pods.
     fn pods(&self, analysis: &Analysis) -> String {
         let summary = &analysis.summary;
         let (created, ran) = (summary.pods.created, words::grouped(summary.pods.ran));
@@ -245,7 +245,7 @@ impl Judgement {
     }
 }
 
-/// Pods that came too late to run are no riddle.
+/// Pods that were created too late to run are expected.
 fn starting(analysis: &Analysis) -> String {
     match analysis.starting_pods {
         0 => String::new(),

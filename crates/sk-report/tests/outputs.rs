@@ -222,7 +222,7 @@ fn a_shown_figure_is_in_the_page_in_markdown_and_in_csv_without_another_word() {
     let page = page(&story::nginx());
     let (markdown, csv) = (markdown::render(&analysis, &judgement), csv::render(&analysis));
     let mut shown = 0;
-    for (figure, label, value) in sk_report::shown::rows(&analysis) {
+    for (figure, label, value) in sk_report::columns::rows(&analysis) {
         assert!(page.contains(&format!("<td>{label}</td><td class=\"num\">{value}</td>")), "{label} in the page");
         assert!(csv.lines().any(|line| line.contains(&format!(",,{},", figure.path))), "{} in CSV", figure.path);
         assert!(figure.is_rare || markdown.contains(&format!("| {label} | ")), "{label} in Markdown");

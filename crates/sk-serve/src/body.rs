@@ -22,10 +22,10 @@ pub enum BodyError {
         limit: usize,
     },
     /// The body did not arrive in time.
-    #[error("the body did not come within {} s", BODY_LIMIT.as_secs())]
+    #[error("the body did not arrive within {} s", BODY_LIMIT.as_secs())]
     TooSlow,
     /// The caller stopped in the middle.
-    #[error("the body broke off: {0}")]
+    #[error("the body was interrupted: {0}")]
     BrokenOff(String),
 }
 

@@ -147,7 +147,7 @@ impl Drop for Connection {
 
 /// Too many callers are being served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many others are being served; try again in a moment")]
+#[error("too many requests are being served; try again in a moment")]
 pub struct TooBusy;
 
 /// A request's connection, as its handler knows it: an extension of every request.

@@ -4,7 +4,7 @@
 //! refusals too, and reviews of unknown tokens are rate-limited: see [`REVIEWS`] and [`REVIEWS_OF_ONE`]. Callers with a
 //! cached token do not wait for these.
 //!
-//! A revoked permission ends after [`BELIEF`]; a granted one counts after [`REFUSAL_BELIEF`]. Failures of the API
+//! A revoked permission ends after [`CACHE_TTL`]; a granted one counts after [`REFUSAL_CACHE_TTL`]. Failures of the API
 //! server are not cached, and never grant anything.
 
 use std::net::IpAddr;
@@ -23,32 +23,32 @@ use sha2::{Digest, Sha256};
 
 use crate::budget::{Budget, Rate};
 
-/// How long it is believed whose a token is, and what they may.
-const BELIEF: Duration = Duration::from_secs(30);
-/// How long a refusal is believed: a role that has just been bound is known to the API server a moment later.
-const REFUSAL_BELIEF: Duration = Duration::from_secs(5);
-/// Answers of each sort that are remembered: 1,024 of about 500 bytes are 500 KB.
-const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1_024).expect("the number is not zero");
+/// TTL of cached reviews: the user of a token, and permissions.
+const CACHE_TTL: Duration = Duration::from_secs(30);
+/// TTL of cached refusals: short, because a new RoleBinding becomes effective a moment later.
+const REFUSAL_CACHE_TTL: Duration = Duration::from_secs(5);
+/// Entries of each cache: 1,024 of about 500 bytes are 500 KB.
+const CACHE_ENTRIES: NonZeroUsize = NonZeroUsize::new(1_024).expect("the number is not zero");
 /// A token is a few kilobytes at most.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
 
-/// Unknown tokens that the API server is asked about: twenty a second, as a controller's client asks at most; forty at once.
+/// TokenReviews of unknown tokens: twenty a second, client-go's usual limit for a controller; forty at once.
 const REVIEWS: Rate = Rate { burst: 40.0, per_second: 20.0 };
-/// Of these, what one address may have, so that it takes four to use up the whole.
+/// The share of one address, so that it takes four addresses to use up the whole.
 const REVIEWS_OF_ONE: Rate = Rate { burst: 20.0, per_second: 5.0 };
 
-/// Why somebody is sent away.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No token, or one that says nothing.
+    /// No token, or an empty one.
     NoToken,
-    /// A token that the API server does not accept, and why.
+    /// The API server rejects the token, for this reason.
     BadToken(String),
-    /// Somebody, by their name, who may not.
+    /// This user lacks the permission.
     Forbidden(String),
-    /// More unknown tokens were shown than the API server is asked about.
+    /// The rate limit of reviews is exceeded.
     TooManyUnknown,
-    /// Nobody knows.
+    /// The API server did not answer.
     Unavailable {
         /// The user of the token, if known.
         user: Option<String>,
@@ -71,7 +71,7 @@ impl Refusal {
 /// A token, or a token and a right, hashed: no token is in memory for longer than its request.
 type Key = [u8; 32];
 
-/// Asks the API server, remembers what it says, and does not ask too often.
+/// Reviews tokens and permissions with the API server, with a cache and a rate limit.
 pub struct Reviewer {
     audience: &'static str,
     memory: Mutex<Memory>,
@@ -79,8 +79,8 @@ pub struct Reviewer {
 
 struct Memory {
     users: LruCache<Key, (Instant, UserInfo)>,
-    /// Apart from those who are known, whom they would crowd out.
-    strangers: LruCache<Key, (Instant, String)>,
+    /// Rejected tokens; a cache of their own, so that they do not evict known users.
+    rejected: LruCache<Key, (Instant, String)>,
     rights: LruCache<Key, (Instant, bool)>,
     budget: Budget,
 }
@@ -92,18 +92,18 @@ impl std::fmt::Debug for Reviewer {
 }
 
 impl Reviewer {
-    /// One that takes tokens made for this audience, and has asked nothing yet.
+    /// A reviewer of tokens for this audience, with empty caches.
     pub fn new(audience: &'static str) -> Self {
         let memory = Memory {
-            users: LruCache::new(REMEMBERED),
-            strangers: LruCache::new(REMEMBERED),
-            rights: LruCache::new(REMEMBERED),
+            users: LruCache::new(CACHE_ENTRIES),
+            rejected: LruCache::new(CACHE_ENTRIES),
+            rights: LruCache::new(CACHE_ENTRIES),
             budget: Budget::new(REVIEWS, REVIEWS_OF_ONE, Instant::now()),
         };
         Self { audience, memory: Mutex::new(memory) }
     }
 
-    /// May the sender of these headers do this? Their name.
+    /// Checks the sender of these headers; returns the user name.
     pub async fn check(
         &self,
         client: &Client,
@@ -113,15 +113,15 @@ impl Reviewer {
     ) -> Result<String, Refusal> {
         let token = bearer(headers).ok_or(Refusal::NoToken)?;
         let key: Key = Sha256::digest(token.as_bytes()).into();
-        let user = match self.remembered_user(&key, from)? {
+        let user = match self.cached_user(&key, from)? {
             Some(user) => user,
-            None => self.ask_whose(client, token, key).await?,
+            None => self.review_token(client, token, key).await?,
         };
         let name = user.username.clone().unwrap_or_default();
         let right_key = right_key(&key, right);
-        let allowed = match self.remembered_right(&right_key) {
+        let allowed = match self.cached_right(&right_key) {
             Some(allowed) => allowed,
-            None => self.ask_whether(client, user, right, right_key).await?,
+            None => self.review_access(client, user, right, right_key).await?,
         };
         if allowed { Ok(name) } else { Err(Refusal::Forbidden(name)) }
     }
@@ -131,18 +131,18 @@ impl Reviewer {
     }
 
     /// The user of the token; `None` if a TokenReview is needed and this address may still request one.
-    fn remembered_user(&self, key: &Key, from: IpAddr) -> Result<Option<UserInfo>, Refusal> {
+    fn cached_user(&self, key: &Key, from: IpAddr) -> Result<Option<UserInfo>, Refusal> {
         let (mut memory, now) = (self.memory(), Instant::now());
-        if let Some((_, user)) = memory.users.get(key).filter(|(asked, _)| asked.elapsed() < BELIEF) {
+        if let Some((_, user)) = memory.users.get(key).filter(|(asked, _)| asked.elapsed() < CACHE_TTL) {
             return Ok(Some(user.clone()));
         }
-        if let Some((_, reason)) = memory.strangers.get(key).filter(|(asked, _)| asked.elapsed() < REFUSAL_BELIEF) {
+        if let Some((_, reason)) = memory.rejected.get(key).filter(|(asked, _)| asked.elapsed() < REFUSAL_CACHE_TTL) {
             return Err(Refusal::BadToken(reason.clone()));
         }
         if memory.budget.take(from, now) { Ok(None) } else { Err(Refusal::TooManyUnknown) }
     }
 
-    async fn ask_whose(&self, client: &Client, token: &str, key: Key) -> Result<UserInfo, Refusal> {
+    async fn review_token(&self, client: &Client, token: &str, key: Key) -> Result<UserInfo, Refusal> {
         let spec = TokenReviewSpec { audiences: Some(vec![self.audience.to_owned()]), token: token.to_owned() };
         let review = TokenReview { metadata: ObjectMeta::default(), spec, status: None };
         let api: Api<TokenReview> = Api::all(client.clone());
@@ -157,20 +157,20 @@ impl Reviewer {
             }
             _ => {
                 let reason = status.error.unwrap_or_else(|| "nobody knows it".to_owned());
-                self.memory().strangers.put(key, (Instant::now(), reason.clone()));
+                self.memory().rejected.put(key, (Instant::now(), reason.clone()));
                 Err(Refusal::BadToken(reason))
             }
         }
     }
 
-    fn remembered_right(&self, key: &Key) -> Option<bool> {
+    fn cached_right(&self, key: &Key) -> Option<bool> {
         let mut memory = self.memory();
         let (asked, allowed) = memory.rights.get(key)?;
-        let belief = if *allowed { BELIEF } else { REFUSAL_BELIEF };
-        (asked.elapsed() < belief).then_some(*allowed)
+        let ttl = if *allowed { CACHE_TTL } else { REFUSAL_CACHE_TTL };
+        (asked.elapsed() < ttl).then_some(*allowed)
     }
 
-    async fn ask_whether(
+    async fn review_access(
         &self,
         client: &Client,
         user: UserInfo,
@@ -196,7 +196,7 @@ impl Reviewer {
 }
 
 fn unavailable(error: kube::Error, user: Option<String>) -> Refusal {
-    // Whoever asked is told; a line for each would let strangers fill the log.
+    // Whoever asked is told; a line for each would let rejected fill the log.
     tracing::debug!(%error, "the API server did not answer a review");
     let reason = match error {
         // Its own words would tell a stranger about this program's rights.

@@ -30,7 +30,7 @@ use crate::limits::{HEADER_BYTES, Limits, STREAMS};
 /// After a failure to accept: out of file descriptors, most likely, and others have to close theirs first.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `stop` ends. Then it accepts nobody, lets requests under way finish and returns; dropped, it ends at once.
+/// Serves until `stop` ends. Then it accepts no connections, finishes requests in progress and returns; dropped, it ends at once.
 ///
 /// `tls` is asked for every connection, so that a new certificate is shown as soon as there is one; `None` is no TLS. Each
 /// request has its [`ConnectionHandle`](crate::ConnectionHandle) as an extension.
@@ -133,7 +133,7 @@ where
         }
     };
     if let Err(error) = ended {
-        debug!(error, "a connection broke off");
+        debug!(error, "a connection was interrupted");
     }
 }
 

@@ -80,7 +80,7 @@ fn look(_: &Path) -> Option<Volume> {
     None
 }
 
-/// Looks at a volume every so many bytes.
+/// Checks a volume every so many bytes.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     floor: Option<Floor>,

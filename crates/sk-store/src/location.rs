@@ -42,7 +42,7 @@ impl fmt::Debug for RemoteUrl {
     }
 }
 
-/// Why a text is no location.
+/// Why a text is not a location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLocationError {
     /// Nothing at all.
@@ -106,7 +106,7 @@ pub fn shown(place: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// The words of somebody who speaks of `place`, with the place as people may see it.
+/// An error message about `place`, without credentials.
 #[cfg(feature = "remote")]
 fn discreet(words: &str, place: &str) -> String {
     let before_host = place.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());

@@ -15,21 +15,21 @@
 //! | [`mod@transform`] | edits objects with a jq program |
 //! | [`mod@validate`] | checks whether a trace can be replayed, and fixes it |
 //!
-//! Every operation that writes a trace takes the format and returns a [`Written`]: the output, what the format could not
+//! Every operation that writes a trace takes the format and returns a [`TraceOutput`]: the output, what the format could not
 //! hold, and a summary.
 
 pub mod generate;
 pub mod merge;
 mod names;
+mod output;
+mod parse;
 mod rewrite;
 pub mod scale;
 pub mod shift;
 pub mod show;
 pub mod slice;
-mod spelt;
 mod templates;
 pub mod transform;
 pub mod validate;
-mod written;
 
-pub use written::{EditError, Written};
+pub use output::{EditError, TraceOutput};

@@ -15,12 +15,12 @@ use sk_store::trace::{Change, Format, Header, Mark, Record, Row, Trace, TracerCo
 
 use crate::names::number;
 use crate::rewrite::{SECTIONS, Sink};
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 /// How many traces are merged at once; each is an open file.
 const MAX_TRACES: usize = 64;
 
-/// How many objects are told apart: 2^21 at about 36 bytes are 72 MiB.
+/// The most objects: 2^21 at about 36 bytes are 72 MiB.
 const MAX_OBJECTS: usize = 1 << 21;
 
 /// What to do about an object that is in more than one trace.
@@ -48,7 +48,7 @@ pub fn merge<W: Write>(
     overlap: Overlap,
     format: Format,
     out: W,
-) -> Result<Written<W, Merged>, EditError> {
+) -> Result<TraceOutput<W, Merged>, EditError> {
     if traces.len() > MAX_TRACES {
         let what = format!("{} traces are too many at once", traces.len());
         return Err(EditError::Refused { what, advice: "merge at most 64, then the results" });
@@ -60,10 +60,10 @@ pub fn merge<W: Write>(
     let span = starts.reduce(|whole, part| (whole.0.min(part.0), whole.1.max(part.1)));
     let Some((start, end)) = span else { return sink.finish(merged) };
     sink.record(start, Change::Mark(Mark::Moment))?;
-    let mut homes = Homes { traces, overlap, homes: HashMap::new() };
+    let mut sources = ObjectSources { traces, overlap, sources: HashMap::new() };
     for_each_in_order(traces, |place, record| {
         if let Some(object) = record.change.object() {
-            homes.check(place, object)?;
+            sources.check(place, object)?;
             merged.events += 1;
             sink.record(record.at, record.change)?;
         }
@@ -159,27 +159,27 @@ fn for_each_in_order(
     Ok(())
 }
 
-/// In which trace each object was seen first.
-struct Homes<'a> {
+/// The trace in which each object was seen first.
+struct ObjectSources<'a> {
     traces: &'a [&'a Trace],
     overlap: Overlap,
-    homes: HashMap<u64, usize>,
+    sources: HashMap<u64, usize>,
 }
 
-impl Homes<'_> {
+impl ObjectSources<'_> {
     fn check(&mut self, place: usize, object: &ObjectRef) -> Result<(), EditError> {
         if self.overlap == Overlap::Join {
             return Ok(());
         }
-        if self.homes.len() >= MAX_OBJECTS {
+        if self.sources.len() >= MAX_OBJECTS {
             let what = format!("the traces hold more than {MAX_OBJECTS} objects, too many to tell apart");
             return Err(EditError::Refused { what, advice: "slice them first, or join what overlaps" });
         }
-        let home = *self.homes.entry(number(object)).or_insert(place);
-        if home == place {
+        let source = *self.sources.entry(number(object)).or_insert(place);
+        if source == place {
             return Ok(());
         }
-        let what = format!("{object} is both in {} and in {}", self.traces[home].name(), self.traces[place].name());
+        let what = format!("{object} is both in {} and in {}", self.traces[source].name(), self.traces[place].name());
         let advice = "rename it in one of them (trace transform), or join them if they are parts of one recording";
         Err(EditError::Refused { what, advice })
     }

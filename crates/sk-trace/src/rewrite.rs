@@ -8,7 +8,7 @@ use std::io::Write;
 use sk_core::SimTime;
 use sk_store::trace::{Change, Format, Header, Record, Row, Section, Trace, WriteError, Writer};
 
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 /// Sections that an edited trace has, in the order in which they are written.
 pub(crate) const SECTIONS: [Section; 5] =
@@ -40,8 +40,8 @@ impl<W: Write> Sink<W> {
         self.writer.row(row)
     }
 
-    pub(crate) fn finish<S>(self, summary: S) -> Result<Written<W, S>, EditError> {
+    pub(crate) fn finish<S>(self, summary: S) -> Result<TraceOutput<W, S>, EditError> {
         let (out, losses) = self.writer.finish()?;
-        Ok(Written { out, losses, summary })
+        Ok(TraceOutput { out, losses, summary })
     }
 }

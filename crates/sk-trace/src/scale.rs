@@ -16,7 +16,7 @@ use sk_store::trace::{Change, Deletion, Format, Object, OwnerLives, Row, Trace};
 use crate::names::number;
 use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 /// The label that tells a copy from its original.
 pub const COPY_LABEL: &str = "simkube.io/copy";
@@ -62,7 +62,7 @@ pub struct Scaled {
 }
 
 /// Writes the trace to `out`, scaled.
-pub fn scale<W: Write>(trace: &Trace, by: Scale, format: Format, out: W) -> Result<Written<W, Scaled>, EditError> {
+pub fn scale<W: Write>(trace: &Trace, by: Scale, format: Format, out: W) -> Result<TraceOutput<W, Scaled>, EditError> {
     for (what, factor) in [("replicas", by.replicas), ("arrivals", by.arrivals)] {
         if !(0.0..=MAX_FACTOR).contains(&factor) {
             let what = format!("{what} cannot be scaled by {factor}");
@@ -96,7 +96,7 @@ struct Scaler<'a> {
 }
 
 impl Scaler<'_> {
-    /// How many of this object there are to be. What is no workload stays one.
+    /// How many of this object there are to be. What is not a workload stays one.
     fn copies(&self, object: &ObjectRef) -> u64 {
         if self.trace.config().template_paths(&object.gvk).is_empty() {
             return 1;
@@ -176,7 +176,7 @@ impl Scaler<'_> {
     }
 }
 
-/// What a copy is called. A long name is cut and told apart by a number.
+/// The name of a copy. A long name is cut and gets a number.
 fn copy_of(object: &ObjectRef, copy: u64) -> ObjectRef {
     let (name, suffix) = (&object.key.name, format!("-x{copy}"));
     let mut copied = object.clone();

@@ -10,7 +10,7 @@ use sk_core::{SimDuration, SimTime};
 use sk_store::trace::{Format, Row, Trace};
 
 use crate::rewrite::{SECTIONS, Sink};
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 /// What was moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub fn shift<W: Write>(
     by: SimDuration,
     format: Format,
     out: W,
-) -> Result<Written<W, Shifted>, EditError> {
+) -> Result<TraceOutput<W, Shifted>, EditError> {
     let mut sink = Sink::like(trace, format, out)?;
     let mut shifted = Shifted::default();
     for record in trace.records()? {

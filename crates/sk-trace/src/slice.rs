@@ -15,7 +15,7 @@ use sk_store::trace::{
 
 use crate::names::{Names, number};
 use crate::rewrite::{SECTIONS, Sink};
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 /// How many objects or nodes may exist at the slice's start: 2^21 at about 36 bytes are 72 MiB.
 const MAX_STATE: usize = 1 << 21;
@@ -50,7 +50,12 @@ pub struct Sliced {
 }
 
 /// Writes that part of the trace to `out`.
-pub fn slice<W: Write>(trace: &Trace, part: &Slice, format: Format, out: W) -> Result<Written<W, Sliced>, EditError> {
+pub fn slice<W: Write>(
+    trace: &Trace,
+    part: &Slice,
+    format: Format,
+    out: W,
+) -> Result<TraceOutput<W, Sliced>, EditError> {
     if let (Some(start), Some(end)) = (part.start, part.end)
         && start >= end
     {

@@ -163,7 +163,7 @@ fn a_template_path_that_finds_nothing_is_named() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.iter().all(|line| line.starts_with("E0104")), "{found:?}");
     assert!(found.iter().any(|line| line.contains("Deployment default/web /spec/pod:")), "{found:?}");
-    assert!(found.iter().any(|line| line.contains("`spec` is no JSON pointer")), "{found:?}");
+    assert!(found.iter().any(|line| line.contains("`spec` is not a JSON pointer")), "{found:?}");
 }
 
 #[test]

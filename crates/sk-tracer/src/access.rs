@@ -13,28 +13,28 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
-use crate::troubles::{Cause, Troubles};
+use crate::error_reporter::{Cause, Failures};
 
 /// Credentials are read again at most this often, so that a wrong token does not become a busy loop.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why there is no way to a cluster.
+/// Why the tracer cannot connect to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// No configuration was found or it cannot be read.
     #[error("find the cluster: {0}; set --kubeconfig or KUBECONFIG, or run inside a cluster")]
     Config(String),
-    /// The configuration makes no client.
+    /// The configuration is invalid.
     #[error("make a client for the cluster: {0}")]
     Client(#[source] Box<kube::Error>),
 }
 
-/// Which cluster, as somebody types it.
+/// A cluster as the user names it.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// The kubeconfig; `KUBECONFIG`, the home folder's or the pod's own unless told.
+    /// The kubeconfig; by default `KUBECONFIG`, `~/.kube/config` or the pod's ServiceAccount.
     pub kubeconfig: Option<PathBuf>,
-    /// Which of its contexts; the current one unless told.
+    /// The context; by default the current one.
     pub context: Option<String>,
 }
 
@@ -70,12 +70,12 @@ struct Inner {
     began: Instant,
     /// Milliseconds after `began` at which the last renewal was begun, plus one; 0 for never.
     renewed: AtomicU64,
-    /// What goes wrong on this way.
-    troubles: Troubles,
+    /// Failed requests.
+    failures: Failures,
 }
 
 impl From<Client> for Access {
-    /// A client that is somebody else's to renew.
+    /// A client that the caller renews.
     fn from(client: Client) -> Self {
         Self::new(client, None)
     }
@@ -94,12 +94,12 @@ impl Access {
             place,
             began: Instant::now(),
             renewed: AtomicU64::new(0),
-            troubles: Troubles::default(),
+            failures: Failures::default(),
         };
         Self(Arc::new(inner))
     }
 
-    /// Connects to a place, and remembers it for renewals. Also says which server it is.
+    /// Connects, and remembers the place for renewals. Returns the server's URL too.
     pub async fn to(place: Place) -> Result<(Self, String), AccessError> {
         let (client, server) = place.connect().await?;
         Ok((Self::new(client, Some(place)), server))
@@ -110,9 +110,9 @@ impl Access {
         self.0.client.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What goes wrong with the API server, for whoever meets it and for whoever says it.
-    pub(crate) fn troubles(&self) -> &Troubles {
-        &self.0.troubles
+    /// Failed requests to the API server, to be logged.
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     /// Reads the credentials again, unless somebody has just done so.
@@ -127,7 +127,7 @@ impl Access {
         }
         match place.connect().await {
             Ok((client, _)) => *self.0.client.write().unwrap_or_else(PoisonError::into_inner) = client,
-            Err(error) => self.troubles().note("the kubeconfig", Cause::Unauthorised, &error),
+            Err(error) => self.failures().note("the kubeconfig", Cause::Unauthorised, &error),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// One that has asked nothing yet.
+    /// A gate with an empty cache.
     pub(crate) fn new(access: Access) -> Self {
         Self { access, reviewer: Reviewer::new(AUDIENCE) }
     }
@@ -46,7 +46,7 @@ impl Gate {
     }
 }
 
-/// A refusal as it is answered: a status, and what to do about it.
+/// The HTTP response for a refusal: a status, and what to do about it.
 pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, String) {
     match refusal {
         Refusal::NoToken => (
@@ -58,7 +58,9 @@ pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, String) {
         ),
         Refusal::BadToken(reason) => (
             StatusCode::UNAUTHORIZED,
-            format!("the token is not accepted: {reason}; it must be fresh and made for the audience {AUDIENCE}"),
+            format!(
+                "the API server rejects the token: {reason}; it must not be expired and must be for the audience {AUDIENCE}"
+            ),
         ),
         Refusal::Forbidden(user) => (
             StatusCode::FORBIDDEN,
@@ -67,8 +69,9 @@ pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, String) {
         Refusal::TooManyUnknown => {
             (StatusCode::TOO_MANY_REQUESTS, "too many unknown tokens; try again in a few seconds".to_owned())
         }
-        Refusal::Unavailable { reason, .. } => {
-            (StatusCode::SERVICE_UNAVAILABLE, format!("the API server cannot say whether you may: {reason}; try again"))
-        }
+        Refusal::Unavailable { reason, .. } => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the API server did not answer the access review: {reason}; try again"),
+        ),
     }
 }

@@ -15,7 +15,7 @@ use crate::access::{Access, Place};
 use crate::tls::Files;
 use crate::{Options, Publication, Security, Serving, Tracer};
 
-/// Records a Kubernetes cluster: watches it, keeps what it sees in a durable log, hands out traces.
+/// Records a Kubernetes cluster: watches it, stores the events in a durable log, exports traces.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "sk-tracer",
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
 
-    /// Sync the log to disk this often. A crash loses at most what came since.
+    /// Sync the log to disk this often. A crash loses at most what arrived since the last sync.
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = duration)]
     pub sync_interval: Duration,
 
@@ -76,7 +76,7 @@ pub struct Args {
 fn duration(text: &str) -> Result<Duration, String> {
     let span: SimDuration = text.parse().map_err(|error| format!("{error}"))?;
     let micros = u64::try_from(span.as_micros()).map_err(|_| "a time before now".to_owned())?;
-    if micros == 0 { Err("it must be longer than nothing".to_owned()) } else { Ok(Duration::from_micros(micros)) }
+    if micros == 0 { Err("must be greater than 0".to_owned()) } else { Ok(Duration::from_micros(micros)) }
 }
 
 impl Args {
@@ -98,7 +98,7 @@ impl Args {
     }
 }
 
-/// Records until it is told to end.
+/// Records until SIGTERM or SIGINT.
 pub async fn run(args: Args) -> Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&args.verbosity).context("read --verbosity")?;
     let colours = std::io::stderr().is_terminal();
@@ -113,14 +113,14 @@ pub async fn run(args: Args) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let place = Place { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let (access, server) = Access::to(place).await?;
-    tracing::info!(server, "recording begins");
+    tracing::info!(server, "recording");
     let tracer = Tracer::start(access, config, args.options()).await?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
         () = tracer.failed() => bail!("the tracer cannot continue; the log lines above say why"),
     }
-    tracing::info!("stopping: the log is synced to disk");
+    tracing::info!("stopping; syncing the log to disk");
     tracer.shutdown().await?;
     Ok(())
 }

@@ -25,35 +25,35 @@ use crate::metrics::Metrics;
 use crate::store::{Flushed, Message, StoreError};
 use crate::watch::caught_up;
 
-/// Exports at a time. Each reads the whole window twice and takes the disk of its result; the rest is told to come back.
+/// Exports at a time. Each reads the whole window twice and needs disk space for its result; others are refused.
 pub(crate) const MAX_EXPORTS: usize = 2;
 
 /// How long an export waits for owners that are being asked for. Such a request takes milliseconds; one that fails is not
 /// waited for.
 const OWNERS_LIMIT: Duration = Duration::from_secs(5);
-/// Between two looks at how many there are.
+/// How often the number of pending lookups is read.
 const OWNERS_PAUSE: Duration = Duration::from_millis(50);
 /// The shortest time there is.
 const TICK: SimDuration = SimDuration::from_micros(1);
 
 const SPOOL_BUFFER_BYTES: usize = 256 << 10;
 
-/// Why there is no trace.
+/// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// Enough others are being made.
-    #[error("{MAX_EXPORTS} exports are being made already; try again in a moment")]
+    /// Too many exports are running.
+    #[error("{MAX_EXPORTS} exports are already running; try again in a moment")]
     Busy,
-    /// The store is gone or cannot write.
-    #[error("bring the log up to date: {0}")]
+    /// The store has stopped or cannot write.
+    #[error("flush the log: {0}")]
     Flush(#[from] StoreError),
     /// The file for the result cannot be made or written.
-    #[error("keep the trace in a temporary file: {0}; the data folder needs room for it")]
+    #[error("write the trace to a temporary file: {0}; the data folder needs space for it")]
     Spool(#[from] io::Error),
-    /// The volume has to have room for what is recorded.
-    #[error("no trace is made: {0}")]
+    /// The volume must keep space for the recording.
+    #[error("cannot export: {0}")]
     NoRoom(#[from] NoRoom),
-    /// The log says no.
+    /// The log cannot be read, or the window is not in it.
     #[error(transparent)]
     Log(#[from] log::ExportError),
     /// The export itself failed.
@@ -88,7 +88,7 @@ pub struct Spooled {
     pub exported: log::Exported,
     /// Kinds whose watch had not caught up in time.
     pub behind: Vec<Gvk>,
-    /// Its place among the exports that are being made.
+    /// Its slot among the running exports.
     _permit: OwnedSemaphorePermit,
 }
 
@@ -110,7 +110,7 @@ impl Exporter {
         if !behind.is_empty() {
             self.metrics.export_behind.inc();
             let kinds = behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            tracing::warn!(kinds, "an export is made although these watches may not have caught up");
+            tracing::warn!(kinds, "exporting although these watches may not have caught up");
         }
         self.floor.check()?;
         self.until_owners_are_known().await?;
@@ -139,7 +139,7 @@ impl Exporter {
                 return Ok(());
             }
             if began.elapsed() >= OWNERS_LIMIT {
-                tracing::warn!(open_lookups, "an export is made although the API server has not named these owners");
+                tracing::warn!(open_lookups, "exporting although these owner lookups are still pending");
                 return Ok(());
             }
             tokio::time::sleep(OWNERS_PAUSE).await;
@@ -154,7 +154,7 @@ impl Exporter {
         match written {
             // What was recorded before can still be had, if the volume has room for the trace: one that is full was
             // refused by its floor, but a log may fail for other reasons (a quota, a limit on files, a broken disk).
-            Err(StoreError::Log(error)) => tracing::warn!(error, "an export is made of what could be recorded"),
+            Err(StoreError::Log(error)) => tracing::warn!(error, "exporting what could be recorded"),
             written => written?,
         }
         Ok(open_lookups)

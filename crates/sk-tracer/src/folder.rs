@@ -21,7 +21,7 @@ const CONFIG_FILE: &str = "recorded-with";
 const CLUSTER_FILE: &str = "recorded-of";
 const LOG_FOLDER: &str = "events";
 
-/// Why the data folder is of no use.
+/// Why the data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder cannot be created, read or written.
@@ -35,7 +35,7 @@ pub enum FolderError {
     /// A file in it cannot be written.
     #[error(transparent)]
     Write(#[from] TlsError),
-    /// The key is no key.
+    /// The key file is damaged.
     #[error("{} is not a key; restore the right one, or delete it and the log beside it", .0.display())]
     Key(PathBuf),
     /// The folder belongs to another cluster.
@@ -52,7 +52,7 @@ pub enum FolderError {
         /// The cluster that the tracer is connected to.
         found: String,
     },
-    /// There is no randomness.
+    /// No random bytes are available.
     #[error("make a key: {0}")]
     Random(#[from] rcgen::Error),
 }
@@ -85,7 +85,7 @@ impl DataFolder {
         &self.path
     }
 
-    /// Will it be gone with the tracer?
+    /// Is it removed when the tracer ends?
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }

@@ -8,7 +8,7 @@ use sk_core::Gvk;
 
 use crate::watch::status::{Phase, Status};
 
-/// What the parts of a tracer say about themselves.
+/// The state of the tracer's parts.
 #[derive(Debug)]
 pub(crate) struct Health {
     watchers: Vec<Arc<Status>>,
@@ -20,18 +20,18 @@ pub(crate) struct Health {
 /// The state of a tracer in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Kinds whose state at the beginning is not known yet, and why not.
+    /// Kinds that are not listed yet, and why not.
     pub missing: Vec<(Gvk, String)>,
-    /// Kinds whose watch is broken and will go on from where it was. Nothing is lost as long as the server has the history.
+    /// Kinds whose watch is broken and will resume. Nothing is lost as long as the server has the history.
     pub broken: Vec<(Gvk, String)>,
-    /// Kinds that the API server does not serve. They are waited for, and nothing else waits for them.
+    /// Kinds that the API server does not serve. They do not block readiness.
     pub not_served: Vec<Gvk>,
     /// Why nothing is recorded, if nothing is.
     pub alarm: Option<String>,
 }
 
 impl Readiness {
-    /// Are all first lists done, and is what comes being kept?
+    /// Are all first lists done, and are events being stored?
     pub fn is_ready(&self) -> bool {
         self.missing.is_empty() && self.alarm.is_none()
     }
@@ -43,13 +43,13 @@ impl fmt::Display for Readiness {
             writeln!(f, "nothing is recorded: {alarm}")?;
         }
         for (kind, reason) in &self.missing {
-            writeln!(f, "{kind} is not known yet: {reason}")?;
+            writeln!(f, "{kind} is not listed yet: {reason}")?;
         }
         for (kind, reason) in &self.broken {
-            writeln!(f, "{kind} cannot be watched at the moment: {reason}")?;
+            writeln!(f, "the watch of {kind} is broken: {reason}")?;
         }
         for kind in &self.not_served {
-            writeln!(f, "{kind} is not served by the API server; it is waited for")?;
+            writeln!(f, "the API server does not serve {kind}; waiting for it")?;
         }
         if self.is_ready() { writeln!(f, "recording") } else { Ok(()) }
     }
@@ -101,18 +101,18 @@ impl Health {
         self.alive.store(false, Ordering::Relaxed);
     }
 
-    /// Says that the tracer has failed when what holds this ends, by a panic as well. For the store, which ends last.
+    /// Marks the tracer as failed when the holder ends, also by a panic. For the store, which ends last.
     pub(crate) fn watch_over(self: &Arc<Self>) -> Ending {
         Ending { health: Arc::clone(self), only_panics: false }
     }
 
-    /// Says that the tracer has failed when what holds this panics. For tasks that are aborted or end in peace.
+    /// Marks the tracer as failed when the holder panics. For tasks that may end or be aborted.
     pub(crate) fn watch_for_panics(self: &Arc<Self>) -> Ending {
         Ending { health: Arc::clone(self), only_panics: true }
     }
 }
 
-/// Tells of the end of the thread or task that holds it.
+/// Reports the end of the thread or task that holds it.
 #[derive(Debug)]
 pub(crate) struct Ending {
     health: Arc<Health>,

@@ -20,17 +20,17 @@ use crate::watch::resource::Resource;
 
 pub use volume::{Sizing, sizing};
 
-/// What Deployment, Service, ServiceAccount and labels are called.
+/// The name of the Deployment, Service and ServiceAccount, and in labels.
 pub const NAME: &str = "sk-tracer";
-/// The namespace unless told.
+/// The default namespace.
 pub const NAMESPACE: &str = "simkube";
 /// The ServiceAccount whose tokens may export.
 pub const EXPORTER: &str = "simkube-exporter";
 /// The ClusterRole that allows exporting; bind it to whoever else should.
 pub const EXPORTER_ROLE: &str = "simkube-trace-exporter";
-/// The ConfigMap in which the running tracer says what its certificate is, under [`CERTIFICATE_KEY`].
+/// The ConfigMap in which the running tracer publishes its certificate, under [`CERTIFICATE_KEY`].
 pub const CERTIFICATE: &str = "sk-tracer-certificate";
-/// Where in that ConfigMap the certificate stands, as PEM.
+/// The key of the certificate (PEM) in that ConfigMap.
 pub const CERTIFICATE_KEY: &str = "tls.crt";
 /// The port that it serves on.
 pub const PORT: u16 = 7777;
@@ -45,7 +45,7 @@ pub struct Options {
     pub namespace: String,
     /// The image of the tracer.
     pub image: String,
-    /// The class of the volume; the cluster's own choice unless told.
+    /// The class of the volume; the cluster's own choice, by default.
     pub storage_class: Option<String>,
 }
 

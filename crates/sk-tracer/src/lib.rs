@@ -16,10 +16,10 @@
 //! | [`access`] | the client of the API server, and new credentials when they expire |
 //! | `watch` | one watcher per kind: discovery, lists, watches, relists |
 //! | `store` | the thread that owns ledger and log |
-//! | `troubles` | problems with the API server, logged once per cause and minute |
+//! | `error_reporter` | problems with the API server, logged once per cause and minute |
 //! | `lookup` | lookups of owners |
-//! | `look` | reads pods again that arrived before their owners |
-//! | `origin` | checks that the data folder belongs to this cluster |
+//! | `pod_reread` | reads pods again that arrived before their owners |
+//! | `cluster_identity` | checks that the data folder belongs to this cluster |
 //! | `parts` | builds a tracer from its parts |
 //! | `export` | a window of the log as a file |
 //! | `serve` | HTTP: export, probes, metrics |
@@ -33,29 +33,29 @@ pub mod access;
 pub mod auth;
 pub mod cli;
 mod clock;
+mod cluster_identity;
+mod error_reporter;
 mod export;
 mod folder;
 mod health;
 pub mod install;
-mod look;
 mod lookup;
 mod metrics;
 mod options;
-mod origin;
 mod parts;
+mod pod_reread;
 mod resume;
 mod serve;
 pub mod snapshot;
 mod store;
 pub mod tls;
 mod tracer;
-mod troubles;
 mod watch;
 
 pub use access::Access;
 pub use export::{ExportError, Spooled};
 pub use health::Readiness;
 pub use options::{Options, Publication, Security, Serving};
-pub use serve::WantedError;
+pub use serve::ExportRequestError;
 pub use store::StoreError;
 pub use tracer::{Counts, StartError, Tracer};

@@ -22,12 +22,12 @@ pub(crate) const QUEUE_LOOKUPS: usize = 1_024;
 const CONCURRENT: usize = 8;
 /// How long one may take.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long it is believed where a kind is served, or that it is not.
-const BELIEF: Duration = Duration::from_secs(60);
-/// Kinds of which that is remembered; a cluster with more kinds of owners asks again.
+/// How long discovery results are cached.
+const CACHE_TTL: Duration = Duration::from_secs(60);
+/// Kinds in that cache; beyond it discovery is repeated.
 const REMEMBERED: usize = 1_024;
 
-/// Carries out lookups until the store ends.
+/// Carries out lookups until the store closes the channel.
 pub(crate) async fn run(shared: Arc<Shared>, lookups: mpsc::Receiver<OwnerLookup>, store: mpsc::Sender<Message>) {
     let places = Places::default();
     let asked =
@@ -52,7 +52,7 @@ async fn look_up(shared: &Shared, places: &Places, lookup: &OwnerLookup) -> Look
         Ok(Ok(Some(sighting))) => ("found", LookupResult::Found(Box::new(sighting))),
         Ok(Ok(None)) => ("absent", LookupResult::Absent),
         Ok(Err(error)) => {
-            tracing::debug!(%kind, namespace = key.namespace_or_empty(), name = %key.name, %error, "an owner cannot be read");
+            tracing::debug!(%kind, namespace = key.namespace_or_empty(), name = %key.name, %error, "cannot read an owner");
             ("failed", LookupResult::Failed)
         }
         Err(_) => ("failed", LookupResult::Failed),
@@ -79,7 +79,7 @@ async fn ask(shared: &Shared, places: &Places, kind: &Gvk, key: &ObjectKey) -> R
     }
 }
 
-/// Can it be a name in a path? Kubernetes refuses these for every kind (apimachinery/pkg/api/validation/path, v0.36.4).
+/// Is it a valid name in a path? Kubernetes refuses these for every kind (apimachinery/pkg/api/validation/path, v0.36.4).
 fn is_path_part(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && !name.contains(['/', '%'])
 }
@@ -92,7 +92,7 @@ impl Places {
     fn remembered(&self, kind: &Gvk) -> Option<Option<Resource>> {
         let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (asked, resource) = places.get(kind)?;
-        (asked.elapsed() < BELIEF).then(|| resource.clone())
+        (asked.elapsed() < CACHE_TTL).then(|| resource.clone())
     }
 
     fn remember(&self, kind: &Gvk, resource: Option<Resource>) -> Option<Resource> {

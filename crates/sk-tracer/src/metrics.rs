@@ -20,7 +20,6 @@ type Labels = [(&'static str, String); 1];
 type Seconds = Gauge<f64, AtomicU64>;
 type Number = Gauge<i64, AtomicI64>;
 
-/// Everything that is measured.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -30,18 +29,18 @@ pub(crate) struct Metrics {
     watching: Family<Labels, Number>,
     refused: Family<Labels, Counter>,
     lookups: Family<Labels, Counter>,
-    looks: Family<Labels, Counter>,
+    rereads: Family<Labels, Counter>,
     exports: Family<Labels, Counter>,
     shortcomings: Family<Labels, Number>,
     /// Changes that the log has taken.
     pub(crate) facts: Counter,
     /// Gaps that were recorded.
     pub(crate) gaps: Counter,
-    /// Changes of a pod's life that went backwards and were not believed, and the like.
+    /// Rejected updates of pod lives.
     pub(crate) warnings: Counter,
-    /// Is what is watched being kept?
+    /// 1 while events are stored.
     pub(crate) recording: Number,
-    /// How long ago that was received which is being stored now.
+    /// The age of the events that are being stored now.
     pub(crate) lag: Seconds,
     /// Batches that wait for the store.
     pub(crate) queue: Number,
@@ -55,7 +54,7 @@ pub(crate) struct Metrics {
     pub(crate) export_seconds: Histogram,
     /// How many bytes they had.
     pub(crate) export_bytes: Counter,
-    /// Exports that went on although a watch had not caught up in time.
+    /// Exports made although a watch had not caught up in time.
     pub(crate) export_behind: Counter,
 }
 
@@ -70,7 +69,7 @@ impl Default for Metrics {
             watching: Family::default(),
             refused: Family::default(),
             lookups: Family::default(),
-            looks: Family::default(),
+            rereads: Family::default(),
             exports: Family::default(),
             shortcomings: Family::default(),
             facts: Counter::default(),
@@ -95,18 +94,22 @@ impl Metrics {
     fn register(&mut self) {
         let r = &mut self.registry;
         r.register("events", "Events received, by kind", self.events.clone());
-        r.register("lists", "Lists made of all objects of a kind", self.lists.clone());
+        r.register("lists", "Full lists, by kind", self.lists.clone());
         r.register("reconnects", "Watches that ended with an error, by kind", self.reconnects.clone());
         r.register("watching", "1 while a kind is being watched, 0 while its watch is broken", self.watching.clone());
         r.register("refused_objects", "Objects that could not be read, by kind", self.refused.clone());
-        r.register("lookups", "Owners asked of the API server, by result", self.lookups.clone());
-        r.register("looks", "Pods looked at again to tell their template, by result", self.looks.clone());
+        r.register("lookups", "Owners requested from the API server, by result", self.lookups.clone());
+        r.register("pod_rereads", "Pods read again for their template, by result", self.rereads.clone());
         r.register("exports", "Exports, by HTTP status", self.exports.clone());
-        r.register("shortcomings", "What is open or went beyond a bound, by what", self.shortcomings.clone());
+        r.register("shortcomings", "What is unresolved or exceeded a limit, by what", self.shortcomings.clone());
         r.register("facts", "Changes kept in the log", self.facts.clone());
-        r.register("gaps", "Stretches of time that a watch did not see", self.gaps.clone());
-        r.register("refused_updates", "Updates of pods' lives that went backwards or were cut", self.warnings.clone());
-        r.register("recording", "1 while what is watched is kept, 0 when it is not", self.recording.clone());
+        r.register("gaps", "Gaps in the watches", self.gaps.clone());
+        r.register(
+            "refused_updates",
+            "Updates of pod lives that were rejected as older, or cut",
+            self.warnings.clone(),
+        );
+        r.register("recording", "1 while events are stored, 0 while they are not", self.recording.clone());
         r.register("lag_seconds", "Age of what is being stored now", self.lag.clone());
         r.register("queue_batches", "Batches waiting to be stored", self.queue.clone());
         r.register("live_objects", "Objects, links, pods and nodes in memory", self.live.clone());
@@ -152,17 +155,17 @@ impl Metrics {
         self.refused.get_or_create(&[("kind", kind.to_string())]).inc();
     }
 
-    /// An owner was asked for: `found`, `absent`, `failed` or `dropped`.
+    /// An owner was looked up: `found`, `absent`, `failed` or `dropped`.
     pub(crate) fn lookup(&self, result: &'static str) {
         self.lookups.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// A pod was looked at again: `seen` or `failed`.
-    pub(crate) fn look(&self, result: &'static str) {
-        self.looks.get_or_create(&[("result", result.to_owned())]).inc();
+    /// A pod was read again: `seen` or `failed`.
+    pub(crate) fn reread(&self, result: &'static str) {
+        self.rereads.get_or_create(&[("result", result.to_owned())]).inc();
     }
 
-    /// How many lookups ended so.
+    /// How many lookups had this result.
     pub(crate) fn lookups(&self, result: &'static str) -> u64 {
         self.lookups.get_or_create(&[("result", result.to_owned())]).get()
     }
@@ -172,7 +175,7 @@ impl Metrics {
         self.exports.get_or_create(&[("code", status.to_string())]).inc();
     }
 
-    /// So much of this is open, or went beyond a bound.
+    /// Sets how much is unresolved, or exceeded a limit.
     pub(crate) fn shortcoming(&self, what: &'static str, count: u64) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.shortcomings.get_or_create(&[("what", what.to_owned())]).set(count);

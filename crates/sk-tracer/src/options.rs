@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use crate::tls::Files;
 
-/// How often the log is put on disk unless told: what a crash may cost of history.
+/// How often the log is synced to disk by default: what a crash may lose.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long a kind must not be served before its objects count as gone, unless told. Custom resources are not served for a
-/// moment after an API server has started.
+/// How long a kind must not be served before its objects count as gone, by default. Custom resources are not served for
+/// a moment after an API server has started.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
 /// How a tracer is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Where the log is kept; a temporary folder, gone at the end, unless told.
+    /// The folder of the log; by default a temporary one that is removed at the end.
     pub data_dir: Option<PathBuf>,
     /// How often the log is put on disk.
     pub sync_interval: Duration,
@@ -37,13 +37,13 @@ impl Default for Options {
 pub struct Serving {
     /// Where; port 0 for any free one.
     pub address: SocketAddr,
-    /// How callers are told who answers, and who they are.
+    /// TLS and authentication.
     pub security: Security,
     /// Where the certificate is written, for clients to trust.
     pub publish: Option<Publication>,
 }
 
-/// How callers are told who answers, and who they are.
+/// TLS and authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Security {
     /// TLS with a certificate that the tracer makes and keeps in its data folder; tokens.

@@ -29,15 +29,15 @@ use crate::tracer::StartError;
 use crate::watch::status::Status;
 use crate::watch::{Shared, Watcher, plan};
 
-/// What a tracer is put together from.
+/// The parts of a tracer.
 pub(crate) struct Parts {
     pub(crate) shared: Arc<Shared>,
     pub(crate) health: Arc<Health>,
     log: Log,
     ledger: Ledger,
-    /// Where watches go on.
+    /// The positions from which watches resume.
     positions: BTreeMap<Gvk, Position>,
-    /// Kinds that cannot go on from where they were, and since when nothing is seen of them.
+    /// Kinds that cannot resume, and since when they have not been observed.
     lost: BTreeMap<Gvk, SimTime>,
     /// Where the log begins, if it was written before.
     beginning: Option<SimTime>,
@@ -52,12 +52,12 @@ impl Parts {
     ) -> Result<Self, StartError> {
         let (mut log, recovered) = Log::open(&folder.log(), log_options(config))?;
         for (path, reason) in &recovered.put_aside {
-            tracing::warn!(path = %path.display(), reason, "a part of the log cannot be read and was put aside");
+            tracing::warn!(path = %path.display(), reason, "cannot read a part of the log; it was moved aside");
         }
         if recovered.cut_bytes > 0 {
             tracing::warn!(
                 bytes = recovered.cut_bytes,
-                "the log's end was not whole, as after a crash, and was cut off"
+                "the end of the log was incomplete, as after a crash, and was cut off"
             );
         }
         let newest = recovered.newest.map(|(_, at)| at);
@@ -98,11 +98,11 @@ impl Parts {
         }
     }
 
-    /// One watcher per kind, each where the log says that it was.
+    /// One watcher per kind, each from its position in the log.
     pub(crate) fn watchers(&self, store: &mpsc::Sender<Message>) -> Vec<Watcher> {
         let one = |status: &Arc<Status>| {
             let position = self.positions.get(status.kind()).cloned();
-            let reason = "the watch could not go on from where it was before the tracer was started anew";
+            let reason = "the watch could not resume after a restart of the tracer";
             let missed = self.lost.get(status.kind()).map(|from| Missed { from: *from, reason: reason.to_owned() });
             let watcher = Watcher::new(Arc::clone(&self.shared), Arc::clone(status), store.clone(), position);
             watcher.having_missed(missed).after(self.beginning)
@@ -140,12 +140,21 @@ impl Parts {
     pub(crate) fn store(
         self,
         lookups: mpsc::Sender<OwnerLookup>,
-        looks: mpsc::Sender<Vec<ObjectKey>>,
+        rereads: mpsc::Sender<Vec<ObjectKey>>,
         sync_interval: Duration,
     ) -> Store {
         let clock = Arc::clone(&self.shared.clock);
         let metrics = Arc::clone(&self.shared.metrics);
-        Store { ledger: self.ledger, log: self.log, clock, metrics, health: self.health, lookups, looks, sync_interval }
+        Store {
+            ledger: self.ledger,
+            log: self.log,
+            clock,
+            metrics,
+            health: self.health,
+            lookups,
+            rereads,
+            sync_interval,
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub enum SnapshotError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// Not everything could be listed in time.
-    #[error("not everything could be listed in {limit} s:\n{0}", limit = LIMIT.as_secs())]
+    #[error("some kinds could not be listed within {limit} s:\n{0}", limit = LIMIT.as_secs())]
     Unready(Readiness),
     /// The trace cannot be made.
     #[error(transparent)]
@@ -45,7 +45,7 @@ pub async fn snapshot(access: impl Into<Access>, config: Config, format: Format)
     }
     let trace = tracer.snapshot(format).await?;
     let not_served = tracer.readiness().not_served;
-    // The trace is whole; what becomes of the temporary log is of no interest.
+    // The trace is complete; the temporary log does not matter.
     let _ = tracer.shutdown().await;
     Ok(Snapshot { trace, not_served })
 }

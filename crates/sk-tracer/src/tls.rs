@@ -22,7 +22,7 @@ pub const SERVER_NAME: &str = "sk-tracer";
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// Why there is no certificate to show.
+/// Why the certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -52,21 +52,21 @@ pub enum TlsError {
         /// Why.
         source: rustls::Error,
     },
-    /// A file holds no certificate.
-    #[error("{} holds no certificate", .0.display())]
+    /// A file contains no certificate.
+    #[error("{} contains no certificate", .0.display())]
     Empty(PathBuf),
 }
 
 /// Where a certificate and its key are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate and those that vouch for it, as PEM.
+    /// The certificate chain, as PEM.
     pub certificate: PathBuf,
     /// The private key, as PEM.
     pub key: PathBuf,
 }
 
-/// What the server shows.
+/// The server's certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) config: Arc<rustls::ServerConfig>,
@@ -105,7 +105,7 @@ impl Identity {
     }
 }
 
-/// Makes a key and a certificate for it that vouches for itself.
+/// Creates a key and a self-signed certificate.
 fn make(files: &Files, bind: IpAddr) -> Result<(), TlsError> {
     let mut names = vec![SERVER_NAME.to_owned(), "localhost".to_owned(), Ipv4Addr::LOCALHOST.to_string()];
     if !bind.is_unspecified() && bind != IpAddr::V4(Ipv4Addr::LOCALHOST) {

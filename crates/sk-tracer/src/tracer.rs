@@ -14,21 +14,21 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::access::Access;
+use crate::cluster_identity::ClusterIdentity;
+use crate::error_reporter;
 use crate::export::{ExportError, Exporter, Spooled};
 use crate::folder::{DataFolder, FolderError};
 use crate::health::{Health, Readiness};
-use crate::look;
 use crate::lookup;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::origin::Origin;
 use crate::parts::Parts;
+use crate::pod_reread;
 use crate::serve::{Server, bind};
 use crate::store::{Message, QUEUE_BATCHES, StoreError};
 use crate::tls::TlsError;
-use crate::troubles;
 
-/// How often things are looked at that nobody tells of.
+/// How often state that has no notification is polled.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Between two attempts to remember the configuration.
@@ -46,7 +46,7 @@ pub enum StartError {
     /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Everybody would be believed, and everybody could ask.
+    /// No authentication on an address that others can reach.
     #[error(
         "--insecure believes everybody, so it is only for a loopback address, not for {0}; \
          leave --insecure out, or bind to 127.0.0.1"
@@ -65,7 +65,7 @@ pub enum StartError {
     Thread(#[source] std::io::Error),
 }
 
-/// A tracer at work. Dropped without [`Tracer::shutdown`], it loses what is not synced yet, as in a crash.
+/// A running tracer. Dropped without [`Tracer::shutdown`], it loses what is not synced yet, as in a crash.
 pub struct Tracer {
     // Watchers first: they are the ones that send.
     tasks: JoinSet<()>,
@@ -88,9 +88,9 @@ pub struct Counts {
     pub facts: u64,
     /// Objects, links, pods and nodes that there are.
     pub live: u64,
-    /// Stretches of time that were not seen.
+    /// Gaps.
     pub gaps: u64,
-    /// Owners that were asked of the API server.
+    /// Owner lookups.
     pub lookups: u64,
     /// Seconds between receiving and storing.
     pub lag: f64,
@@ -118,17 +118,17 @@ impl Tracer {
             None => None,
         };
         let folder = Arc::new(DataFolder::open(options.data_dir.as_deref())?);
-        let mut origin = Origin::ask(&access, &folder).await?;
+        let mut identity = ClusterIdentity::ask(&access, &folder).await?;
         let parts = Parts::open(&folder, access, &config, options.gone_after)?;
         let (store, inbox) = mpsc::channel(QUEUE_BATCHES);
         let (lookups, pending) = mpsc::channel(lookup::QUEUE_LOOKUPS);
-        let (looks, rounds) = mpsc::channel(1);
+        let (rereads, rounds) = mpsc::channel(1);
         let exporter = Arc::new(parts.exporter(&folder, &config, store.clone()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(troubles::run(parts.shared.access.clone()));
-        origin.settle(&mut tasks, &parts.health);
+        tasks.spawn(error_reporter::run(parts.shared.access.clone()));
+        identity.settle(&mut tasks, &parts.health);
         for watcher in parts.watchers(&store) {
-            let (ending, settled) = (parts.health.watch_for_panics(), origin.settled());
+            let (ending, settled) = (parts.health.watch_for_panics(), identity.settled());
             tasks.spawn(async move {
                 let _ending = ending;
                 if settled.await {
@@ -141,7 +141,7 @@ impl Tracer {
             let _ending = ending;
             lookup::run(shared, pending, results).await;
         });
-        let looking = look::run(Arc::clone(&parts.shared), parts.pods(), rounds, store.clone());
+        let looking = pod_reread::run(Arc::clone(&parts.shared), parts.pods(), rounds, store.clone());
         let ending = parts.health.watch_for_panics();
         tasks.spawn(async move {
             let _ending = ending;
@@ -159,11 +159,11 @@ impl Tracer {
             None => None,
         };
         let (health, metrics) = (Arc::clone(&parts.health), Arc::clone(&parts.shared.metrics));
-        let thread = parts.store(lookups, looks, options.sync_interval).start(inbox).map_err(StartError::Thread)?;
+        let thread = parts.store(lookups, rereads, options.sync_interval).start(inbox).map_err(StartError::Thread)?;
         Ok(Self { tasks, server, exporter, health, metrics, store, thread: Some(thread), _folder: folder })
     }
 
-    /// Where it serves, if it does.
+    /// The server's address, if it serves.
     pub fn address(&self) -> Option<SocketAddr> {
         self.server.as_ref().map(|server| server.address)
     }
@@ -224,7 +224,7 @@ impl Tracer {
         self.exporter.flush().await.map(drop)
     }
 
-    /// What the log holds, for whoever wants to look at it closely.
+    /// A reader of the log.
     pub fn reader(&self) -> Reader {
         self.exporter.reader.clone()
     }
@@ -244,8 +244,8 @@ impl Tracer {
     }
 }
 
-/// Once everything has been listed under this configuration, the folder remembers it. A tracer that is killed before that
-/// lists everything again.
+/// Stores the configuration once everything has been listed under it. A tracer that is killed before that lists everything
+/// again.
 async fn remember_when_ready(folder: Arc<DataFolder>, config: Config, health: Arc<Health>) {
     while !health.report().missing.is_empty() {
         tokio::time::sleep(POLL).await;

@@ -277,7 +277,7 @@ async fn a_missing_right_is_one_line_for_all_kinds_and_not_one_for_each_and_ever
     let lines = log.lines_with("not-yours-to-list");
     let most = 1 + usize::try_from(began.elapsed().as_secs() / 60).expect("it is soon");
     assert!(lines.len() <= most, "{} lines for {} tries: {lines:#?}", lines.len(), *tries.lock().unwrap());
-    for part in ["WARN", "the tracer lacks rights", "apps/v1.Deployment", "v1.ConfigMap", "v1.Pod"] {
+    for part in ["WARN", "the tracer lacks permissions", "apps/v1.Deployment", "v1.ConfigMap", "v1.Pod"] {
         assert!(lines[0].contains(part), "`{part}` is not in {}", lines[0]);
     }
     tracer.shutdown().await.unwrap();

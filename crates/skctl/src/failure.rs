@@ -15,7 +15,7 @@ pub(crate) enum Outcome {
     Bad,
     /// The command could not decide; its output says why.
     Unjudged,
-    /// Somebody pressed Ctrl-C; what was done so far is kept.
+    /// The user pressed Ctrl-C; results so far are kept.
     Interrupted,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
-/// Somebody pressed Ctrl-C while something was written that is worth nothing unless it is whole.
+/// The user pressed Ctrl-C while a file was written that is useless unless it is complete.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted; nothing was left behind")]
 pub(crate) struct Interrupted;
@@ -83,7 +83,7 @@ fn is_interrupted(error: &anyhow::Error) -> bool {
     io_errors(error).any(|error| error.get_ref().and_then(|inner| inner.downcast_ref::<Interrupted>()).is_some())
 }
 
-/// `skctl report | head` is no error.
+/// `skctl report | head` is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io_errors(error).any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

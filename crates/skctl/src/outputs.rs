@@ -11,13 +11,13 @@ use indicatif::DecimalBytes;
 use sk_store::location::Output;
 use sk_store::trace::Format;
 use sk_store::{Location, Trace};
-use sk_trace::Written;
+use sk_trace::TraceOutput;
 
 use crate::cli::{Form, Global};
 use crate::failure::Interrupted;
 use crate::progress::Progress;
 
-/// Where a trace goes, and in which form.
+/// The destination of a trace, and its format.
 #[derive(Debug)]
 pub(crate) struct Destination {
     place: Place,
@@ -31,7 +31,7 @@ enum Place {
 }
 
 impl Destination {
-    /// From what was typed. The form is told by the ending of the name, unless it was typed too.
+    /// From the user's arguments. The file extension decides the format, unless a flag does.
     pub(crate) fn new(out: &str, form: Option<Form>) -> Result<Self> {
         let form = form.map_or_else(|| form_of_name(out), Ok)?;
         if out != "-" {
@@ -51,11 +51,11 @@ impl Destination {
         Self::new(out, form)
     }
 
-    /// Writes a trace there with `write`, and says so on standard error; what `write` has to say of its work.
+    /// Writes a trace there with `write`, and reports it on standard error. Returns the summary of `write`.
     pub(crate) fn write<S, E: Into<anyhow::Error>>(
         &self,
         global: &Global,
-        write: impl FnOnce(Format, Sink) -> Result<Written<Sink, S>, E>,
+        write: impl FnOnce(Format, Sink) -> Result<TraceOutput<Sink, S>, E>,
     ) -> Result<S> {
         let target = match &self.place {
             Place::StandardOutput => Target::StandardOutput(BufWriter::new(io::stdout())),
@@ -83,7 +83,7 @@ impl Destination {
     /// Opens what was written there.
     pub(crate) fn open(&self) -> Result<Trace> {
         match &self.place {
-            Place::StandardOutput => bail!("what went to standard output cannot be read again"),
+            Place::StandardOutput => bail!("standard output cannot be read again"),
             Place::Location(location) => Ok(location.open()?),
         }
     }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a bar moves, even if nothing else does.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar that appears when the work has taken a second, and goes away with the work.
+/// A bar that appears after a second of work, and disappears with it.
 pub(crate) struct Bar {
     bar: ProgressBar,
     since: Instant,
@@ -34,7 +34,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// For work whose length nobody knows, such as `reading week.sktrace`.
+    /// For work of unknown length, such as `reading week.sktrace`.
     pub(crate) fn of_unknown_length(what: String, quiet: bool) -> Self {
         let bar = Self::new(None, "{spinner} {msg}  {elapsed}", quiet);
         bar.bar.set_message(what);
@@ -46,7 +46,7 @@ impl Bar {
         Self::new(Some(length), "{wide_bar} {percent:>3}%  {msg}", quiet)
     }
 
-    /// For so many bytes, if that is known.
+    /// For this many bytes, if known.
     fn of_bytes(length: Option<u64>, what: String, quiet: bool) -> Self {
         let template = match length {
             Some(_) => "{msg}  {wide_bar} {decimal_bytes} of {decimal_total_bytes}",
@@ -91,7 +91,7 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((done, thread)) = self.show.take() {
             drop(done);
-            // The thread only draws. If it broke off, there is no bar, and nothing else is lost.
+            // The thread only draws. If it panicked, there is no bar, and nothing else is lost.
             let _ = thread.join();
         }
         self.bar.finish_and_clear();
@@ -131,7 +131,7 @@ pub(crate) fn heed() {
     }
 }
 
-/// Has somebody pressed Ctrl-C since the first work began that can be told to stop? Before that, it ends the process.
+/// Has the user pressed Ctrl-C since the first stoppable work began? Before that, Ctrl-C ends the process.
 pub(crate) fn is_interrupted() -> bool {
     INTERRUPTION.get().is_some_and(|interrupted| interrupted.load(Ordering::Relaxed))
 }
@@ -148,12 +148,12 @@ impl Progress {
         Self::new(Bar::of_length(length, quiet))
     }
 
-    /// For work whose length nobody knows.
+    /// For work of unknown length.
     pub(crate) fn of_unknown_length(what: String, quiet: bool) -> io::Result<Self> {
         Self::new(Bar::of_unknown_length(what, quiet))
     }
 
-    /// For so many bytes that come or go, if that is known.
+    /// For this many bytes of an upload or download, if known.
     pub(crate) fn of_bytes(length: Option<u64>, what: String, quiet: bool) -> io::Result<Self> {
         Self::new(Bar::of_bytes(length, what, quiet))
     }
@@ -162,7 +162,7 @@ impl Progress {
         Ok(Self { bar, interrupted: interruption()? })
     }
 
-    /// The work has come this far; `say` says so in words.
+    /// Reports progress; `say` describes it.
     pub(crate) fn at(&self, done: u64, say: impl FnOnce() -> String) -> ControlFlow<()> {
         if self.interrupted.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
@@ -174,7 +174,7 @@ impl Progress {
         ControlFlow::Continue(())
     }
 
-    /// So many bytes have come.
+    /// This many bytes are done.
     pub(crate) fn bytes(&self, done: u64) {
         self.bar.bar.set_position(done);
     }
@@ -184,7 +184,7 @@ impl Progress {
         self.bar.bar.clone()
     }
 
-    /// Has somebody pressed Ctrl-C?
+    /// Has the user pressed Ctrl-C?
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

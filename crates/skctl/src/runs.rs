@@ -14,11 +14,11 @@ pub(crate) const RUNS: &str = "runs";
 const BESIDE: [&str; 4] =
     ["summary.json", "scenario.yaml", super::commands::run::baseline::FILE, sk_report::fidelity::FILE];
 
-/// A run that somebody named.
+/// A run that the user named.
 pub(crate) enum Found {
     /// In a folder of this machine.
     Here(PathBuf),
-    /// Copied from a URL, until nobody needs it any more.
+    /// A temporary copy from a URL.
     Fetched(TempDir),
 }
 
@@ -52,7 +52,7 @@ fn fetched(url: &str) -> Result<Found> {
     };
     fetch("run.json").with_context(|| format!("{} is not a run", sk_store::location::shown(url)))?;
     for name in sk_record::archive::tables(dir.path())? {
-        fetch(&name).with_context(|| format!("the run at {} is not whole: {name}", sk_store::location::shown(url)))?;
+        fetch(&name).with_context(|| format!("the run at {} is incomplete: {name}", sk_store::location::shown(url)))?;
     }
     for name in BESIDE {
         // A run that was never judged has none of them; what a command cannot do without, it asks for.
@@ -61,7 +61,7 @@ fn fetched(url: &str) -> Result<Found> {
     Ok(Found::Fetched(dir))
 }
 
-/// The folder of a run when nobody names another.
+/// The default folder of a run.
 pub(crate) fn default_dir(run_id: &str) -> PathBuf {
     Path::new(RUNS).join(run_id)
 }

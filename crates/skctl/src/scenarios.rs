@@ -51,7 +51,7 @@ pub(crate) fn resolve(args: &RunArgs) -> Result<Resolved> {
     }
     let trace = args.request.trace.clone().or_else(|| scenario.trace.from.clone());
     let trace =
-        trace.context("which trace? name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
+        trace.context("no trace given: name one (`skctl run TRACE`), or write `trace: {from: …}` into the scenario")?;
     let folder = args.request.scenario.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
     Ok(Resolved { file, folder, trace, scenario, members, assumptions })
 }

@@ -9,7 +9,7 @@ use sk_replay::plan::Window;
 
 use crate::cli::{Global, PartArgs};
 
-/// A trace without any length (plain manifests) is simulated for this long when nobody says.
+/// A trace without any length (plain manifests) is simulated for this long by default.
 pub(crate) const ASSUMED_DURATION: SimDuration = SimDuration::from_mins(60);
 
 /// What times like `-2h` and `2026-11-10T14:00` are counted from. It never reaches a simulation.

@@ -37,7 +37,7 @@ pub(crate) fn bytes_of(text: &str) -> Option<u64> {
     std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len())
 }
 
-/// How a run of this trace is called when nobody says: the file's name without folders and ending.
+/// The default name of a run of this trace: the file's name without folders and extension.
 pub(crate) fn default_name(text: &str) -> String {
     let name = text.strip_prefix(examples::PREFIX).unwrap_or(text);
     if name == "-" {

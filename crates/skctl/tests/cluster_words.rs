@@ -191,7 +191,7 @@ fn a_report_from_the_cluster_is_of_a_simulation_that_is_named() {
     let report = |words: &[&str]| {
         without_cluster(&dir).args(["--kubeconfig", "kubeconfig", "report"]).args(words).assert().code(2)
     };
-    report(&["--cluster"]).stderr(contains("which Simulation?").and(contains("list --cluster")));
+    report(&["--cluster"]).stderr(contains("no Simulation given").and(contains("list --cluster")));
     report(&["week", "--repetition", "1"]).stderr(contains("--cluster"));
     report(&["week", "--cluster"]).stderr(contains("context lab (https://127.0.0.1:1)").and(contains("--context")));
 }
@@ -294,7 +294,7 @@ fn an_export_that_is_refused_or_cut_short_leaves_nothing() {
     let out = export(&dir, address, "a.sktrace").assert().code(2);
     out.stderr(contains("kept is only what is younger than 2d").and(contains("416")));
     let (address, _) = pretended_tracer(answer("200 OK", NGINX.len() + 1, NGINX));
-    export(&dir, address, "a.sktrace").assert().code(2).stderr(contains("broke off"));
+    export(&dir, address, "a.sktrace").assert().code(2).stderr(contains("closed the connection"));
     let nobody: SocketAddr = "127.0.0.1:1".parse().expect("an address");
     export(&dir, nobody, "a.sktrace").assert().code(2).stderr(contains("nothing answers at http://127.0.0.1:1"));
     assert_eq!(names(dir.path()), Vec::<String>::new());

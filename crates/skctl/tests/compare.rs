@@ -49,7 +49,7 @@ fn a_setting_that_saves_node_hours_is_called_better_and_named() {
 fn a_run_compared_with_itself_shows_no_difference() {
     let dir = two_runs();
     let out = skctl(&dir).args(["compare", "as-is", "as-is"]).assert().success();
-    let text = contains("nothing: the same question").and(contains("better").not()).and(contains("WORSE").not());
+    let text = contains("nothing: the same inputs").and(contains("better").not()).and(contains("WORSE").not());
     out.stdout(text);
 }
 

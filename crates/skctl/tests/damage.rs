@@ -196,7 +196,7 @@ fn a_full_disk_is_said_and_exits_with_2() {
         let args = ["trace", "convert", "example:nginx", "/dev/full", "--to", form];
         let (output, said) = run(&dir, &args);
         assert_eq!(output.status.code(), Some(2), "{form}: {said}");
-        assert!(said.contains("No space left") && said.contains("room"), "{form}: {said}");
+        assert!(said.contains("No space left") && said.contains("disk space"), "{form}: {said}");
     }
 }
 

@@ -296,7 +296,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         skctl(&dir).args(["run", "example:nginx"]).args(args).assert().code(2).stderr(contains(words.to_owned()));
     };
     refused(&["--vary", "cluster.groups.small.max=3,x"], "--vary cluster.groups.small.max=x: ");
-    refused(&["--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed: it is there twice");
+    refused(&["--vary", "seed=1,2", "--vary", "seed=3"], "--vary seed is given twice");
     refused(&["--junit", "nowhere/junit.xml"], "there is no folder nowhere");
     refused(&["-N", "0"], "from 1 to 1000");
     refused(&["--jobs", "0"], "runs nothing");

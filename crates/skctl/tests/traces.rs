@@ -239,7 +239,7 @@ fn the_old_forms_of_transform_are_answered_with_the_new_ones() {
         ["transform", "example:nginx", "x.skel"].as_slice(),
         &["transform", "example:nginx", "-f", "x.skel", "-O", "y"],
     ] {
-        skctl(&dir).args(args).assert().code(2).stderr(contains("SKEL is not read; docs/from-simkube.md"));
+        skctl(&dir).args(args).assert().code(2).stderr(contains("SKEL is not supported; docs/from-simkube.md"));
     }
     let out = skctl(&dir).args(["transform", "example:nginx", "x.jq", "-o", "y.sktrace"]).assert().code(2);
     out.stderr(contains("skctl trace transform example:nginx -f x.jq"));

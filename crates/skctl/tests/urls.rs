@@ -99,6 +99,6 @@ fn a_url_without_a_whole_run_is_refused_with_a_sentence() {
         skctl(&dir).args(args).assert().code(2).stderr(contains("nothing"));
     }
     std::fs::remove_file(dir.path().join("runs/as-is/pods.parquet")).expect("the table has a file");
-    let refused = contains("is not whole: pods.parquet").and(contains(&as_is));
+    let refused = contains("is incomplete: pods.parquet").and(contains(&as_is));
     skctl(&dir).args(["report", &as_is]).assert().code(2).stderr(refused);
 }

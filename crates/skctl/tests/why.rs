@@ -101,7 +101,7 @@ fn a_pod_tells_why_it_is_on_its_node_and_a_wait_what_would_have_fitted() {
     let fitted = told["waits"][0]["would_have_fitted"][0].as_str().unwrap_or_default().to_owned();
     assert!(fitted.starts_with("small +") && fitted.ends_with("(its max is 6)"), "{fitted}");
     let out = skctl(&dir).args(["why", "@", "web-tools/status-page"]).assert().success();
-    out.stdout(contains("bound to ").and(contains("looked at could have had it")));
+    out.stdout(contains("bound to ").and(contains("evaluated node")));
 }
 
 /// Two groups that could grow, and one whose taint nobody tolerates.

@@ -1,4 +1,4 @@
-//! What must hold after a run. The expressions are CEL; here they are text, and are judged where results are.
+//! Assertions: CEL expressions that must hold after a run. Here they are text; sk-report evaluates them.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use super::schema::either;
 use super::suggest::did_you_mean;
 use super::text_or::TextOr;
 
-/// Something that must hold after a run.
+/// An assertion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "TextOr<Written>", into = "TextOr<Written>")]
 pub struct Assertion {
-    /// What results call it. Default: the expression itself.
+    /// Its name in results. Default: the expression itself.
     pub name: Option<String>,
     /// A CEL expression over the run's figures.
     pub that: String,
-    /// In which runs it must hold. Default: in every one.
+    /// The runs in which it must hold. Default: every run.
     pub holds: Holds,
 }
 
-/// In which runs an assertion must hold.
+/// The runs in which an assertion must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Holds {
     /// `every`: in every run.
@@ -46,12 +46,12 @@ impl Holds {
 }
 
 // The long form of an `Assertion`. The doc comments here are the schema's descriptions.
-/// Something that must hold after a run.
+/// An assertion.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an assertion: a CEL expression, or {name: …, that: …, for: …}")]
 #[schemars(rename = "Assertion")]
 struct Written {
-    /// What results call it. Default: the expression itself.
+    /// Its name in results. Default: the expression itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// A CEL expression over the run's figures.

@@ -1,6 +1,6 @@
 //! `--set PATH=VALUE`, and each value of `--vary`: one field of a scenario, changed from the command line.
 //!
-//! The tree is changed before it is decoded, so that an assignment is checked exactly as if it stood in the file.
+//! The tree is changed before it is decoded, so an assignment is checked exactly like a field of the file.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ pub struct Assignment {
     value: String,
 }
 
-/// Why a text is no assignment.
+/// Why an assignment is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseAssignmentError {
     /// There is no `=` in it.
-    #[error("`{0}` assigns nothing: write PATH=VALUE, as in cluster.groups.small.max=20")]
+    #[error("`{0}` has no `=`: write PATH=VALUE, as in cluster.groups.small.max=20")]
     NoValue(String),
-    /// What stands before the `=` is no path.
-    #[error("`{text}` assigns to nothing: {problem}")]
+    /// The part before the `=` is not a path.
+    #[error("`{text}` has an invalid path: {problem}")]
     Path {
         /// The whole text.
         text: String,

@@ -1,10 +1,9 @@
-//! cluster-autoscaler's flags, under its own names and with its own defaults, so that they can be pasted from where it
-//! is configured.
+//! cluster-autoscaler's flags, under its own names and with its own defaults, so that they can be pasted from its
+//! configuration.
 //!
-//! A flag that cluster-autoscaler has and this version does not model is refused as such, unless it has its default value;
-//! one that nobody has is refused with the nearest that there is; one that cannot matter in a simulation is taken and named
-//! as ignored. Defaults are those
-//! that cluster-autoscaler 1.36.1 prints; until early 2025 its default expander was `random`.
+//! A flag of cluster-autoscaler that this version does not model is refused as such, unless it has its default value; an
+//! unknown flag is refused with the nearest known one; a flag without effect in a simulation is accepted and reported as
+//! ignored. Defaults are those that cluster-autoscaler 1.36.1 prints; until early 2025 its default expander was `random`.
 
 mod flags;
 mod values;
@@ -33,10 +32,10 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_expanders")]
     pub expander: Expanders,
-    /// What the ConfigMap of the priority expander says: regular expressions of group names, by priority. Default: none.
+    /// The content of the priority expander's ConfigMap: regular expressions of group names, by priority. Default: none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub priorities: BTreeMap<String, Vec<String>>,
-    /// How often the cluster is looked at. Default: `10s`; at least `1s`.
+    /// The interval of the autoscaler's loop. Default: `10s`; at least `1s`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scan_interval: SimDuration,
@@ -44,11 +43,11 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub frequent_loops_enabled: bool,
-    /// Pods younger than this call for no nodes. Default: `0s`.
+    /// Pods younger than this trigger no scale-up. Default: `0s`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub new_pod_scale_up_delay: SimDuration,
-    /// Pods of lower priority neither call for nodes nor keep them. Default: -10.
+    /// Pods of lower priority neither trigger scale-ups nor block scale-downs. Default: -10.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_integer")]
     pub expendable_pods_priority_cutoff: i32,
@@ -92,23 +91,23 @@ pub struct Autoscaler {
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub max_node_provision_time: SimDuration,
-    /// How long a group that could not make a node is left alone; twice as long after each failure. Default: `5m`.
+    /// The backoff of a group after a failed scale-up; doubled after each failure. Default: `5m`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub initial_node_group_backoff_duration: SimDuration,
-    /// How long at most. Default: `30m`.
+    /// The maximum of that backoff. Default: `30m`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub max_node_group_backoff_duration: SimDuration,
-    /// A group that has not failed for so long begins anew. Default: `3h`.
+    /// The backoff of a group is reset after this long without a failure. Default: `3h`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub node_group_backoff_reset_timeout: SimDuration,
-    /// So many nodes may be not ready, whatever their share. Default: 3.
+    /// This many nodes may be unready, whatever their share. Default: 3.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub ok_total_unready_count: u32,
-    /// With a larger share of nodes not ready nothing is done. Default: 45.
+    /// With a larger percentage of unready nodes the autoscaler does nothing. Default: 45.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub max_total_unready_percentage: u32,
@@ -116,7 +115,7 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub scale_down_enabled: bool,
-    /// How long a node must have been unneeded before it goes. Default: `10m`.
+    /// How long a node must have been unneeded before it is removed. Default: `10m`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scale_down_unneeded_time: SimDuration,
@@ -124,7 +123,7 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub scale_down_unready_enabled: bool,
-    /// How long such a node must have been unneeded before it goes. Default: `20m`.
+    /// How long such a node must have been unneeded before it is removed. Default: `20m`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scale_down_unready_time: SimDuration,
@@ -140,7 +139,7 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub scale_down_delay_type_local: bool,
-    /// A node can go if no more than this share of its cpu and of its memory is requested. Default: 0.5.
+    /// A node can be removed if at most this share of its cpu and of its memory is requested. Default: 0.5.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub scale_down_utilization_threshold: f64,
@@ -156,7 +155,7 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub ignore_mirror_pods_utilization: bool,
-    /// How long a node that could not be emptied is not looked at again. Default: `5m`.
+    /// How long a node that could not be drained is not considered again. Default: `5m`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub unremovable_node_recheck_timeout: SimDuration,
@@ -176,11 +175,11 @@ pub struct Autoscaler {
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub node_delete_delay_after_taint: SimDuration,
-    /// The most seconds that a pod of a node that goes is given. Default: 600.
+    /// Maximum grace period, in seconds, of pods on a node that is being removed. Default: 600.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_number")]
     pub max_graceful_termination_sec: u32,
-    /// Whether a node that goes is cordoned. Default: true.
+    /// Whether a node that is being removed is cordoned first. Default: true.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub cordon_node_before_terminating: bool,
@@ -283,8 +282,8 @@ impl Autoscaler {
     }
 }
 
-/// Refuses what cluster-autoscaler has and this version does not model: all of it at once, because flags are pasted many
-/// at a time. Flags that nobody has are left to be refused as unknown fields.
+/// Refuses flags of cluster-autoscaler that are not modelled: all of them at once, because flags are pasted many at a
+/// time. Unknown flags are refused later, as unknown fields.
 pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError> {
     let at = Path::of(["autoscaler"]);
     let Some(section) = document.root.get("autoscaler") else { return Ok(()) };
@@ -310,7 +309,7 @@ pub(crate) fn refuse_unmodelled(document: &Document) -> Result<(), ScenarioError
     if faults.is_empty() { Ok(()) } else { Err(ScenarioError::Meaning(faults)) }
 }
 
-/// Does a value say what is so anyway?
+/// Is a value the flag's default?
 fn says(value: &Value, default: &str) -> bool {
     let span = |text: &str| text.parse::<SimDuration>().ok();
     match value {

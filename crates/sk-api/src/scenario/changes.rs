@@ -1,7 +1,7 @@
-//! What the timeline's `set` makes of a scenario: the same file with some fields changed, read and checked like any other.
+//! Applies the timeline's `set` to a scenario: the same file with some fields changed, read and checked like any other.
 //!
-//! Each `set` is tried before the run, alone, on the file as it stands, so that a mistake in it is found where it is
-//! written. What several of them make together is asked for by [`Scenario::changed`].
+//! Each `set` is applied before the run, alone, to the unchanged file, so that a mistake in it is reported at its own
+//! position. [`Scenario::changed`] applies several of them together.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use super::path::Path;
 use super::timeline::Changes;
 use super::yaml::{Document, Entry, Node, Value};
 
-/// What a scenario is called that no file holds.
+/// The name of a scenario that was not read from a file.
 const RESOLVED: &str = "the scenario during the run";
 
 /// Reads the file once for each `set` of its timeline, changed by it.

@@ -1,6 +1,6 @@
-//! What no single field can know: names, sizes and bounds that must fit together.
+//! Cross-field validation: names, sizes and bounds that must fit together.
 //!
-//! All faults are found at once, because people mend files and not lines.
+//! All errors are reported at once, so that a file is corrected in one pass.
 
 mod autoscaler;
 mod cluster;
@@ -78,7 +78,7 @@ fn not_a_name(name: &str) -> String {
     )
 }
 
-/// What is said about a name that stands for nothing.
+/// The message about an unknown name.
 fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     if known.clone().next().is_none() {
         return format!("there is no {what} `{}`, because there are none", shown(name));
@@ -107,7 +107,7 @@ fn check_trace(scenario: &Scenario, faults: &mut Faults<'_>) {
     faults.unless(ordered, at.field("end"), || "the end must come after the start".to_owned());
 }
 
-/// A limit of 0 would mean never, and latencies of hours are no latencies.
+/// A limit of 0 would mean never, and a latency of hours is a mistake.
 fn check_timing(scenario: &Scenario, faults: &mut Faults<'_>) {
     let Profile::Custom(latencies) = &scenario.timing.profile else { return };
     let at = Path::of(["timing", "profile"]);
@@ -131,7 +131,7 @@ fn check_timing(scenario: &Scenario, faults: &mut Faults<'_>) {
     ];
     for (field, span) in spans {
         faults.unless(span <= MAX_LATENCY, at.field(field), || {
-            format!("{span} is no latency: write at most {MAX_LATENCY}")
+            format!("{span} is not a latency: write at most {MAX_LATENCY}")
         });
     }
 }

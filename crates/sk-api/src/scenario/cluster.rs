@@ -1,5 +1,4 @@
-//! The cluster a trace is replayed on: where its nodes come from and what they cost. What a node of a group is stands
-//! in `group`.
+//! The cluster that a trace is replayed on: where its nodes come from and what they cost. `group` has the node groups.
 
 use std::collections::BTreeMap;
 

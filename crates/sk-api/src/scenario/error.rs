@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where it stands in what a person wrote.
+//! Errors of a scenario, with their positions in the file or on the command line.
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,10 +71,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a text is no scenario that can be used, by the step at which that showed.
+/// Why a scenario cannot be used, by the step that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It was not read at all.
+    /// Too large to be read.
     #[error(
         "{file}: {bytes} bytes are too many, a scenario has at most {MAX_FILE_BYTES}: is this a trace? \
          Scenarios are short YAML files, see docs/scenario.md"
@@ -96,7 +96,7 @@ pub enum ScenarioError {
         /// The size of [`Scenario::to_yaml`](super::Scenario::to_yaml).
         bytes: usize,
     },
-    /// It is no YAML, or YAML that is too large.
+    /// Not YAML, or too large.
     #[error("{place}: {problem}")]
     Yaml {
         /// Where it went wrong.
@@ -116,12 +116,12 @@ pub enum ScenarioError {
         file: String,
     },
     /// The second `--vary` of a field would undo the first.
-    #[error("--vary {0}: it is there twice; write all values behind one, as in --vary {0}=A,B")]
+    #[error("--vary {0} is given twice; write all values in one, as in --vary {0}=A,B")]
     VariedTwice(Path),
     /// It is YAML, but an unknown field, a missing one or a value of another kind stands in it.
     #[error("{0}")]
     Shape(Fault),
-    /// Each field can be read, but what they say cannot be.
+    /// The fields contradict each other, or exceed a limit.
     #[error("{}", lines(.0))]
     Meaning(Vec<Fault>),
 }
@@ -145,7 +145,7 @@ fn lines(faults: &[Fault]) -> String {
     faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Somebody's text, short enough for a message and on one line.
+/// Text of the user, shortened to one line of a message.
 pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars().take(MAX_SHOWN_CHARS) {

@@ -1,8 +1,8 @@
 //! One file, several scenarios: its variants, and the values that `--vary` gives to fields.
 //!
-//! Every member of a family is read and checked as if it stood in a file of its own, so a wrong field of a variant is
-//! named with the place where the variant says it. A variant may not change what belongs to the family as a whole: names,
-//! assertions (which say themselves for which variants they are) and repetitions.
+//! Every member of a family is read and checked like a file of its own, so an error in a variant has the position of that
+//! variant. A variant may not change what belongs to the family as a whole: names, assertions (each lists its own
+//! variants) and repetitions.
 
 use std::str::FromStr;
 
@@ -26,10 +26,10 @@ pub struct Variation {
     values: Vec<(String, Assignment)>,
 }
 
-/// Why a text is no variation.
+/// Why a `--vary` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseVariationError {
-    /// It is no assignment either.
+    /// Not an assignment.
     #[error(transparent)]
     Assignment(#[from] ParseAssignmentError),
     /// The same value twice would be the same run twice.
@@ -185,7 +185,7 @@ fn refuse_varied_twice(base: &Scenario, variant: Option<&str>, varied: &[Variati
         let is_varied = path.parse::<Path>().is_ok_and(|path| varied.iter().any(|variation| variation.path == path));
         let at = Path::of(["variants", &variant.name]).field(path);
         if let Some(place) = base.place(&at).filter(|_| is_varied) {
-            let problem = "this variant says it, and --vary says it again: leave one of them out".to_owned();
+            let problem = "this variant sets it, and --vary sets it again: leave one of them out".to_owned();
             return Err(ScenarioError::Set(Fault { place, path: at, problem }));
         }
     }

@@ -1,4 +1,4 @@
-//! A group of nodes that are all alike: how many there may be, what one of them is, and how long it takes to come.
+//! A node group: its size limits, its node template, and the startup time of a node.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! A Kubernetes object where a scenario is expected: what it is, and what it is good for instead.
+//! Detects a Kubernetes object where a scenario is expected, and says how to use it instead.
 //!
-//! Without this, its `apiVersion` would be called wrong, as if another one made a Node a scenario.
+//! Otherwise the error would blame its `apiVersion`, as if another one made a Node a scenario.
 
 use super::error::{Fault, ScenarioError, shown};
 use super::path::Path;
@@ -9,7 +9,7 @@ use super::yaml::{Document, Value};
 /// Groups of SimKube's own, whose kinds are told apart when the scenario is decoded.
 const OWN_GROUP: &str = "simkube.io/";
 
-/// Refuses what says of itself that it is an object of Kubernetes.
+/// Refuses a Kubernetes object.
 pub(crate) fn refuse(document: &Document) -> Result<(), ScenarioError> {
     let node = |key: &str| document.root.get(key);
     let text = |key: &str| match node(key).map(|node| &node.value) {

@@ -1,6 +1,6 @@
-//! Where something stands in a scenario: `cluster.groups.small.max`, `assert[0].that`, `labels["a.b/c"]`.
+//! Paths of fields in a scenario: `cluster.groups.small.max`, `assert[0].that`, `labels["a.b/c"]`.
 //!
-//! One spelling for everybody: error messages print it, `--set` and `set:` read it.
+//! One notation: error messages print it, `--set` and `set:` parse it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use sk_core::SmolStr;
 /// The most steps a path may have: as many as a scenario may be deep, see `yaml::MAX_DEPTH`.
 const MAX_STEPS: usize = super::yaml::MAX_DEPTH;
 
-/// The way from the top of a scenario to something in it.
+/// The path from the root of a scenario to a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<Step>);
 
@@ -23,12 +23,12 @@ pub enum Step {
     Index(usize),
 }
 
-/// Why a text is no path.
+/// Why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParsePathError {
     /// It does not follow the form.
     #[error(
-        "this is no path at character {at}: write fields with dots, like cluster.groups.small.max, positions like \
+        "this is not a path at character {at}: write fields with dots, like cluster.groups.small.max, positions like \
          assert[0], and names that have dots themselves like labels[\"topology.kubernetes.io/zone\"]"
     )]
     Form {

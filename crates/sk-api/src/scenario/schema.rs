@@ -1,7 +1,7 @@
 //! The scenario file's JSON schema, for editors: completion, descriptions, and red lines while typing.
 //!
-//! It is made from the types and their doc comments, so it cannot forget a field. It says what one field can be; what
-//! several must be together, only reading the file can say. Below are the spellings that Rust's types do not tell.
+//! It is generated from the types and their doc comments, so no field is missing. It describes each field; rules over
+//! several fields are checked only when the file is read. Below are the text formats that Rust's types do not show.
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator, json_schema};

@@ -1,6 +1,6 @@
-//! How durations, moments and pasted flags are spelt in a scenario, in both directions.
+//! Parses and prints durations, times and flags in a scenario.
 //!
-//! What is written must read back exactly, so nothing is rounded here; rounding for people is `SimDuration`'s `Display`.
+//! Printed values parse back exactly, so nothing is rounded here; `SimDuration`'s `Display` rounds for people.
 
 use std::fmt;
 use std::str::FromStr;

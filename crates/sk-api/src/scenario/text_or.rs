@@ -1,6 +1,6 @@
 //! A short form and a long one: `ready: 60s` or `ready: {p50: 55s, p99: 140s}`.
 //!
-//! serde's own way, untagged enums, forgets where things stand and why they were refused; this does not.
+//! serde's untagged enums lose the position and the reason of an error; this does not.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,5 +1,4 @@
-//! What else happens during a run: faults and changes at given times, and the variants of a scenario that are run side
-//! by side.
+//! Faults and changes during a run, at given times; and the variants of a scenario.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +14,10 @@ use super::{schema, spelling};
 /// Fields that change, by path, with their new values: `cluster.groups.general.max: 60`.
 pub type Changes = BTreeMap<String, Value>;
 
-/// The most nodes that are named in one happening: as many as a large group has.
+/// The most nodes that one entry names: as many as a large group has.
 pub(crate) const MAX_NAMES: usize = 1_000;
 
-/// One thing that happens, once or again and again: `at` or `every`, and one of the six others.
+/// One fault or change, once or repeatedly: `at` or `every`, and one of the six others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {at: +3d, stockout: …}")]
 pub struct Happening {
@@ -33,10 +32,10 @@ pub struct Happening {
     /// The cloud has no more nodes of a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stockout: Option<Stockout>,
-    /// All nodes of a zone are silent, and no new ones come there.
+    /// The kubelets of a zone stop reporting, and the zone gets no new nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lose_zone: Option<LoseZone>,
-    /// Some nodes are silent, or gone for good.
+    /// The kubelets of some nodes stop reporting, for a time or for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lose_nodes: Option<LoseNodes>,
     /// Requests to the API server take longer.
@@ -62,7 +61,7 @@ pub struct Stockout {
     pub length: SimDuration,
 }
 
-/// All nodes of a zone are silent, and no new ones come there.
+/// The kubelets of a zone stop reporting, and the zone gets no new nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping such as {zone: eu-central-1b, for: 15m}")]
 pub struct LoseZone {
@@ -74,7 +73,7 @@ pub struct LoseZone {
     pub length: SimDuration,
 }
 
-/// Some nodes are silent, or gone for good: those that are named, or so many of a group.
+/// The kubelets of some nodes stop reporting, for a time or for good: named nodes, or a number of a group's nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {group: general, count: 2, for: 10m}")]
 pub struct LoseNodes {
@@ -115,7 +114,7 @@ pub struct Reclaim {
     pub group: SmolStr,
     /// Which share of its nodes, from 0 to 1.
     pub share: f64,
-    /// How long before that it says so. Default: `0s`.
+    /// The notice period before that. Default: `0s`.
     #[serde(default, with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub notice: SimDuration,

@@ -18,7 +18,7 @@ const REAL_LIKE_POD_STARTUP: SimDuration = SimDuration::from_secs(2);
 /// assumption; a run that needs it says so.
 const ASSUMED_JOB_DURATION: SimDuration = SimDuration::from_mins(1);
 
-/// How fast things go.
+/// Latencies of the control plane and of pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written", rename_all = "camelCase")]
 pub struct Timing {
@@ -27,13 +27,13 @@ pub struct Timing {
     /// From a pod being bound until its image is there.
     #[serde(with = "spelling::duration")]
     pub image_pull_delay: SimDuration,
-    /// How much longer than that it takes at most, evenly spread.
+    /// The maximum of a uniformly distributed jitter on top.
     #[serde(with = "spelling::duration")]
     pub image_pull_jitter: SimDuration,
     /// From its image being there until a pod runs and is ready.
     #[serde(with = "spelling::duration")]
     pub pod_startup_delay: SimDuration,
-    /// How much longer than that it takes at most, evenly spread.
+    /// The maximum of a uniformly distributed jitter on top.
     #[serde(with = "spelling::duration")]
     pub pod_startup_jitter: SimDuration,
     /// How long a pod of a Job runs when the trace does not say.
@@ -48,7 +48,7 @@ impl Default for Timing {
 }
 
 // How `Timing` is written: what is left out depends on the profile. The doc comments here are the schema's descriptions.
-/// How fast things go.
+/// Latencies of the control plane and of pods.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase", expecting = "a mapping such as {profile: real-like}")]
 #[schemars(rename = "Timing")]
@@ -61,7 +61,7 @@ pub(crate) struct Written {
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     image_pull_delay: Option<SimDuration>,
-    /// How much longer than that it takes at most, evenly spread. Default: `0s`.
+    /// The maximum of a uniformly distributed jitter on top. Default: `0s`.
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     image_pull_jitter: Option<SimDuration>,
@@ -70,7 +70,7 @@ pub(crate) struct Written {
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pod_startup_delay: Option<SimDuration>,
-    /// How much longer than that it takes at most, evenly spread. Default: `0s`.
+    /// The maximum of a uniformly distributed jitter on top. Default: `0s`.
     #[serde(with = "spelling::some_duration", skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::duration")]
     pod_startup_jitter: Option<SimDuration>,
@@ -120,7 +120,7 @@ pub enum Profile {
     expecting = "`ideal`, `real-like`, or a mapping such as {requestLatency: 10ms}"
 )]
 pub struct Latencies {
-    /// From a change until controllers, scheduler and nodes hear of it. Default: `2ms`.
+    /// From a change until informers deliver it to controllers, scheduler and nodes. Default: `2ms`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub watch_latency: SimDuration,
@@ -128,7 +128,7 @@ pub struct Latencies {
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub request_latency: SimDuration,
-    /// How long the scheduler thinks about one pod. Default: `3ms`.
+    /// How long the scheduler takes for one pod. Default: `3ms`.
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub scheduling_cycle: SimDuration,
@@ -140,13 +140,13 @@ pub struct Latencies {
     #[serde(with = "spelling::duration")]
     #[schemars(schema_with = "schema::duration")]
     pub autoscaler_loop: SimDuration,
-    /// What each controller of kube-controller-manager may send. Default: `{qps: 20, burst: 30}`.
+    /// The client rate limit of each controller of kube-controller-manager. Default: `{qps: 20, burst: 30}`.
     pub controller_limit: Limit,
-    /// What the garbage collector may send. Default: `{qps: 40, burst: 60}`.
+    /// The client rate limit of the garbage collector. Default: `{qps: 40, burst: 60}`.
     pub garbage_limit: Limit,
-    /// What the namespace controller may send. Default: `{qps: 400, burst: 3000}`.
+    /// The client rate limit of the namespace controller. Default: `{qps: 400, burst: 3000}`.
     pub namespace_limit: Limit,
-    /// What the scheduler may send, unless its own configuration says. Default: `{qps: 50, burst: 100}`.
+    /// The client rate limit of the scheduler, unless its own configuration has one. Default: `{qps: 50, burst: 100}`.
     pub scheduler_limit: Limit,
 }
 
@@ -173,7 +173,7 @@ impl Default for Latencies {
 pub struct Limit {
     /// Requests per second in the long run.
     pub qps: u32,
-    /// Requests at once after a quiet time.
+    /// Requests at once after an idle time.
     pub burst: u32,
 }
 

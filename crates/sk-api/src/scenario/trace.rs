@@ -10,7 +10,7 @@ use super::{schema, spelling};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {start: +1h, duration: 7d}")]
 pub struct Trace {
-    /// Where the trace is, unless the command line says: a path or URL. Default: only the command line says.
+    /// The path or URL of the trace, unless the command line names one. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Where the replay starts: RFC 3339, `2026-11-10T14:00`, `+30m` after the trace's start, or `-2h` before now.
@@ -41,11 +41,11 @@ impl Trace {
     }
 }
 
-/// In what state a run begins.
+/// The state in which a run begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {placement: recorded, warmup: 15m}")]
 pub struct Begin {
-    /// Where pods are that there are at the start. Default: `recorded` where that is known, else `schedule`.
+    /// The placement of pods that exist at the start. Default: `recorded` where that is known, else `schedule`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
     /// How long is simulated before figures count. Default: `0s`.
@@ -54,12 +54,12 @@ pub struct Begin {
     pub warmup: SimDuration,
 }
 
-/// Where pods are that ran before the start.
+/// The placement of pods that ran before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
     /// On the node that they had.
     Recorded,
-    /// Where the scheduler puts them anew.
+    /// The scheduler places them again.
     Schedule,
 }

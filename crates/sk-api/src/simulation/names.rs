@@ -3,7 +3,7 @@
 
 /// The group of both kinds.
 pub const GROUP: &str = "simkube.io";
-/// Where the controller lives, and the driver unless told otherwise.
+/// Where the controller lives, and the driver, by default.
 pub const NAMESPACE: &str = "simkube";
 
 /// On everything that belongs to a simulation: its name.

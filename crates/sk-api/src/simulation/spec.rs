@@ -1,7 +1,7 @@
-//! What a Simulation asks for.
+//! `spec` of a Simulation.
 //!
-//! Defaults stand twice, in the schema for the API server and in serde for files that never see one (`sk-driver -f`);
-//! both come from the same functions.
+//! Defaults exist twice, in the schema for the API server and in serde for files that are never sent to one (`sk-driver
+//! -f`); both come from the same functions.
 
 #![expect(clippy::duplicated_attributes, reason = "the columns of a table may be of the same type")]
 
@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::names;
 use super::status::SimulationStatus;
 
-/// The port on which the driver serves pod admission unless told.
+/// The default port on which the driver serves pod admission.
 pub const DEFAULT_PORT: u16 = 8888;
-/// How long a hook may take unless told.
+/// The default timeout of a hook.
 pub const DEFAULT_HOOK_SECONDS: u32 = 300;
 
 /// What is replayed on this cluster, and how.
@@ -61,7 +61,7 @@ pub const DEFAULT_HOOK_SECONDS: u32 = 300;
     },
     {
         "rule": "(has(self.rescheduleInterruptedBarePods) && self.rescheduleInterruptedBarePods) == (has(oldSelf.rescheduleInterruptedBarePods) && oldSelf.rescheduleInterruptedBarePods)",
-        "message": "whether a simulation makes interrupted pods again cannot be changed: make another Simulation",
+        "message": "rescheduleInterruptedBarePods cannot be changed: make another Simulation",
     },
     {
         "rule": "(has(self.record) && has(self.record.path) ? self.record.path : '') == (has(oldSelf.record) && has(oldSelf.record.path) ? oldSelf.record.path : '')",
@@ -104,10 +104,10 @@ pub struct SimulationSpec {
         },
     ]))]
     pub speed: f64,
-    /// Are recorded pods without an owner made again when they are interrupted?
+    /// Are recorded pods without an owner created again when they are interrupted?
     #[serde(default, skip_serializing_if = "is_false")]
     pub reschedule_interrupted_bare_pods: bool,
-    /// While this is set the replay stands still.
+    /// While this is set the replay is paused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_time: Option<Time>,
     /// Commands that are run before and after. Installations refuse them unless they allow hooks.
@@ -148,7 +148,7 @@ pub struct DriverSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub image: Option<String>,
-    /// The namespace that the driver runs in. One that is not there is made, and removed in the end.
+    /// The namespace that the driver runs in. It is created if it does not exist, and then removed in the end.
     #[serde(default = "namespace")]
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
     pub namespace: String,
@@ -156,7 +156,7 @@ pub struct DriverSpec {
     #[serde(default = "port")]
     #[schemars(range(min = 1024, max = 65535))]
     pub port: u16,
-    /// More arguments for it.
+    /// Additional arguments of the driver.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 4096)))]
     pub args: Vec<String>,
@@ -164,7 +164,7 @@ pub struct DriverSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 253)))]
     pub secrets: Vec<String>,
-    /// What the recorded namespaces' names are prefixed with; a dash is put between.
+    /// The prefix of the recorded namespaces' names, followed by a dash.
     #[serde(default = "prefix")]
     #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 30))]
     pub virtual_ns_prefix: String,
@@ -172,7 +172,7 @@ pub struct DriverSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub cert_manager_issuer: Option<String>,
-    /// After so many seconds the driver is stopped and the simulation has failed. Default: never.
+    /// After this many seconds the driver is stopped and the simulation fails. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub deadline_seconds: Option<i64>,
@@ -202,7 +202,7 @@ impl LifecycleParams {
     }
 }
 
-/// A Prometheus that collects what is wanted of a run, made by the Prometheus operator.
+/// A Prometheus for the metrics of a run, created by the Prometheus operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricsSpec {
@@ -210,7 +210,7 @@ pub struct MetricsSpec {
     #[serde(default = "monitoring")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: String,
-    /// As whom it runs.
+    /// Its ServiceAccount.
     #[serde(default = "prometheus_account")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account: String,
@@ -245,7 +245,7 @@ pub struct MetricsSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hooks {
-    /// Before anything is made.
+    /// Before anything is created.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub pre_start_hooks: Vec<Hook>,
@@ -276,7 +276,7 @@ impl Hooks {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
-    /// The program. No shell is between.
+    /// The program, started without a shell.
     #[schemars(length(min = 1, max = 4096))]
     pub cmd: String,
     /// Its arguments.
@@ -286,10 +286,10 @@ pub struct Hook {
     /// Does it get the Simulation as JSON on its standard input?
     #[serde(default)]
     pub send_sim: bool,
-    /// Does the simulation go on when it fails?
+    /// Does the simulation continue when it fails?
     #[serde(default)]
     pub ignore_failure: bool,
-    /// After so many seconds it is killed and has failed.
+    /// After this many seconds it is killed and has failed.
     #[serde(default = "hook_seconds")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_seconds: u32,
@@ -303,7 +303,7 @@ pub struct RecordSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub path: Option<String>,
-    /// So many seconds after its end the Simulation is deleted, with the record that the controller keeps. Default: never.
+    /// This many seconds after its end the Simulation is deleted, with the record that the controller keeps. Default: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub ttl_seconds_after_finished: Option<u32>,

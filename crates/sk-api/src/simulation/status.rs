@@ -1,4 +1,4 @@
-//! What became of a Simulation.
+//! `status` of a Simulation.
 //!
 //! The controller writes all of it but [`Progress`] and [`Totals`], which are the driver's (server-side apply on the
 //! status, field manager `sk-driver`). Everything here outlives the run.
@@ -7,17 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of a Simulation.
+/// The status of a Simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SimulationStatus {
     /// The generation of the spec that this was written for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Where it stands.
+    /// The state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// When it got its turn.
+    /// When it acquired the Lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
     /// When it was over and cleaned up.
@@ -35,33 +35,33 @@ pub struct SimulationStatus {
     /// Where the record is: the folder that the spec asked for, or the controller's path `/records/<name>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record_path: Option<String>,
-    /// How far the repetition that runs is.
+    /// The progress of the running repetition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// What the last repetition came to.
+    /// The totals of the last repetition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<Totals>,
     /// Which hooks have run; what is written here never runs a second time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hooks: Option<HookProgress>,
-    /// What has been reached on the way.
+    /// Conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
-/// Where a Simulation stands.
+/// The state of a Simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum State {
-    /// Another one runs; it waits for its turn.
+    /// Another Simulation holds the Lease; it waits.
     Blocked,
-    /// It has its turn and is being set up.
+    /// It holds the Lease and is being set up.
     Initializing,
-    /// It is over and all is well.
+    /// It has succeeded.
     Finished,
-    /// It is over; `reason` and `message` say why.
+    /// It has failed; `reason` and `message` say why.
     Failed,
-    /// The replay stands still until `pausedTime` is taken away.
+    /// The replay is paused until `pausedTime` is removed.
     Paused,
     /// A repetition is tried again.
     Retrying,
@@ -83,7 +83,7 @@ pub struct Progress {
     /// Of the trace's time, 0 to 100.
     #[schemars(range(min = 0, max = 100))]
     pub percent: u32,
-    /// Where the replay is on the trace's own clock.
+    /// The position of the replay on the trace's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated_time: Option<Time>,
     /// Operations that are done.
@@ -94,14 +94,14 @@ pub struct Progress {
     pub events_total: u64,
 }
 
-/// What a repetition came to. Written by the driver when it is done; with several repetitions, by the last one.
+/// The totals of a repetition. Written by the driver when it is done; with several repetitions, by the last one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Totals {
     /// Operations that were carried out.
     #[schemars(range(min = 0))]
     pub events: u64,
-    /// Objects that the API server refused; its words are in the record.
+    /// Objects that the API server refused; its messages are in the record.
     #[schemars(range(min = 0))]
     pub refused: u64,
     /// Objects that were there before and were left alone.
@@ -121,10 +121,10 @@ pub struct Totals {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Lateness {
-    /// Half of them were not later.
+    /// The median.
     #[schemars(range(min = 0))]
     pub p50_ms: u64,
-    /// All but one in a hundred were not later.
+    /// The 99th percentile.
     #[schemars(range(min = 0))]
     pub p99_ms: u64,
     /// The latest.

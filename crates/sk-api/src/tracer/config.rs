@@ -9,10 +9,10 @@ use crate::scenario::yaml::Document;
 use crate::scenario::{Fault, Path, ScenarioError, spelling};
 use crate::tracer::Keep;
 
-/// How long history is kept unless told: a month and a day, so that "the last 30 days" can always be asked for.
+/// The default retention: a month and a day, so that "the last 30 days" can always be exported.
 const DEFAULT_AGE: SimDuration = SimDuration::from_secs(32 * 86_400);
 
-/// How much history is kept unless told. A busy cluster of 5,000 nodes with 20 changes a second makes 55 million events
+/// The default size of the history. A busy cluster of 5,000 nodes with 20 changes a second makes 55 million events
 /// in [`DEFAULT_AGE`]; at 120 bytes each that is 6.6 GB, and three times that is room for bursts.
 const DEFAULT_BYTES: &str = "20Gi";
 
@@ -23,7 +23,7 @@ pub struct Config {
     /// The kinds that are recorded.
     #[serde(with = "by_kind")]
     pub tracked_objects: BTreeMap<Gvk, TrackedObject>,
-    /// Whose objects are recorded. Default: everybody's.
+    /// The namespaces that are recorded. Default: all.
     #[serde(default, skip_serializing_if = "Namespaces::is_all")]
     pub namespaces: Namespaces,
     /// How much of each object is kept. Default: `minimal`.
@@ -72,7 +72,7 @@ impl TrackedObject {
     }
 }
 
-/// Whose objects are recorded, by namespace. `*` stands for any characters. Exclusion wins.
+/// The namespaces that are recorded. `*` stands for any characters. Exclusion wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a mapping such as {exclude: [hr]}")]
 pub struct Namespaces {
@@ -134,7 +134,7 @@ impl Default for Retention {
 }
 
 impl Config {
-    /// Reads a configuration. `file` is only what errors call it.
+    /// Reads a configuration. Errors show `file` as its name.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let document = Document::parse(file, text)?;
         let config = Self::deserialize(&document.root).map_err(|error| {
@@ -156,7 +156,7 @@ impl Config {
             faults.push(fault(&["trackedObjects"], example));
         }
         if self.retention.age == SimDuration::ZERO {
-            faults.push(fault(&["retention", "age"], "history must be kept for longer than nothing"));
+            faults.push(fault(&["retention", "age"], "must be greater than 0"));
         }
         if self.retention.bytes.value() < 64 << 20 {
             faults.push(fault(&["retention", "bytes"], "less than 64Mi holds no useful history"));

@@ -1,9 +1,9 @@
-//! What is asked of a tracer: `POST /export` with this as its body.
+//! The export request: the body of `POST /export`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Which part of the history, where to, and what is left out.
+/// A window of the history, the destination, and filters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportRequest {
@@ -11,12 +11,12 @@ pub struct ExportRequest {
     pub start_ts: f64,
     /// The moment after the last.
     pub end_ts: f64,
-    /// The window goes on after `end_ts`, to the moment at which the trace is made, so that it holds everything that the
-    /// API server had when it was asked for. SimKube 2 does not know this and ends at `end_ts`.
+    /// Extend the window beyond `end_ts` to the moment of the export, so that the trace has everything that the API
+    /// server had at the time of the request. SimKube 2 ignores this and ends at `end_ts`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_now: bool,
-    /// Where the trace goes. For a path, `file://` and `http(s)://` it comes back as the answer, and the caller puts it
-    /// there; to `s3://`, `gs://` and `azure://` the tracer writes itself, if its configuration allows the place.
+    /// The destination. For a path, `file://` and `http(s)://` the response is the trace, and the caller stores it; to
+    /// `s3://`, `gs://` and `azure://` the tracer writes itself, if its configuration allows the URL.
     #[serde(default)]
     pub export_path: String,
     /// What is left out.

@@ -32,10 +32,10 @@ impl fmt::Display for Keep {
     }
 }
 
-/// Why a text names no place to keep.
+/// Why an entry of `keep` is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{text}` is no place to keep ({problem}): write a JSON pointer, with a kind before it or not, as in `v1.Secret:/data/x`"
+    "`{text}` is not a place to keep ({problem}): write a JSON pointer, with a kind before it or not, as in `v1.Secret:/data/x`"
 )]
 pub struct ParseKeepError {
     text: String,

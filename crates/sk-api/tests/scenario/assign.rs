@@ -77,9 +77,9 @@ fn what_is_nested_too_deep_to_be_read_again_is_refused() {
 #[test]
 fn what_is_no_assignment_is_refused() {
     let said = with(&["seed"]).unwrap_err();
-    assert_eq!(said, "`seed` assigns nothing: write PATH=VALUE, as in cluster.groups.small.max=20");
+    assert_eq!(said, "`seed` has no `=`: write PATH=VALUE, as in cluster.groups.small.max=20");
     assert!(
-        with(&["a..b=1"]).unwrap_err().starts_with("`a..b=1` assigns to nothing: this is no path at character 3: ")
+        with(&["a..b=1"]).unwrap_err().starts_with("`a..b=1` has an invalid path: this is not a path at character 3: ")
     );
     assert!(with(&[&format!("name={}", "x".repeat(20_000))]).unwrap_err().contains("put it into the file"));
     let many = vec!["seed=1"; 1_001];

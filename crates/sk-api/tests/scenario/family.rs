@@ -90,11 +90,11 @@ fn what_is_wrong_with_a_varied_value_is_told_with_its_flag() {
     assert!(refused("cluster.groups.small.max=3,x").starts_with("--vary cluster.groups.small.max=x: "));
     assert!(refused("seed=1,2,1").contains("twice"));
     assert!(refused("name=a,b").contains("vary another field"));
-    assert!(refused("seed").contains("assigns nothing"));
+    assert!(refused("seed").contains("has no `=`"));
     let twice = family(PACK.split("variants:").next().unwrap(), &["seed=1,2", "seed=3"]).unwrap_err();
-    assert_eq!(twice, "--vary seed: it is there twice; write all values behind one, as in --vary seed=A,B");
+    assert_eq!(twice, "--vary seed is given twice; write all values in one, as in --vary seed=A,B");
     let both = family(PACK, &["cluster.groups.small.max=3,5"]).unwrap_err();
-    assert!(both.contains("this variant says it, and --vary says it again"), "{both}");
+    assert!(both.contains("this variant sets it, and --vary sets it again"), "{both}");
     let thousands = (0..1_001).map(|seed| seed.to_string()).collect::<Vec<_>>().join(",");
     assert!(refused(&format!("seed={thousands}")).contains("more than 1000 runs"));
 }

@@ -11,9 +11,9 @@ use jiff::tz::TimeZone;
 use super::{Fields, STAR};
 use crate::SimTime;
 
-/// A walk looks so many years ahead.
+/// How many years a walk searches.
 const YEARS: i16 = 5;
-/// And takes at most so many steps: five years of days, hours of one day, minutes of one hour, each met again a few
+/// The most steps of a walk: five years of days, hours of one day, minutes of one hour, each met again a few
 /// times over, are below 10,000.
 const MAX_STEPS: usize = 100_000;
 

@@ -33,7 +33,7 @@ pub struct FieldSelector {
     terms: Vec<FieldTerm>,
 }
 
-/// Why a text is no field selector.
+/// Why a text is not a field selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFieldSelectorError {
     /// A term without an operator.

@@ -88,15 +88,15 @@ async fn a_lease_that_a_driver_renews_is_not_dropped_and_the_driver_is_named() {
     let theirs = "/apis/coordination.k8s.io/v1/namespaces/default/leases/sk-lease";
     for (path, namespace) in [(LEASE, "simkube"), (theirs, "default")] {
         let (cluster, changes) = cluster(&[(path, Ok(held.clone()))]);
-        let wanted = Rival { holder: "demo-1".to_owned(), namespace: namespace.to_owned() };
-        assert_eq!(cluster.rival("simkube").await.unwrap(), Some(wanted));
+        let wanted = LeaseHolder { holder: "demo-1".to_owned(), namespace: namespace.to_owned() };
+        assert_eq!(cluster.other_driver("simkube").await.unwrap(), Some(wanted));
         if path == LEASE {
             cluster.take_lease("simkube", "a").await.unwrap();
         }
         assert_eq!(*changes.lock().unwrap(), []);
     }
     let (nobody, _) = cluster(&[(LEASE, Ok(held_by_b()))]);
-    assert_eq!(nobody.rival("simkube").await.unwrap(), None);
+    assert_eq!(nobody.other_driver("simkube").await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::Simulation;
 
 use super::*;
-use crate::observed::{Left, Offers, Rival, SecretRefusal};
+use crate::observed::{LeaseHolder, Left, Offers, SecretRefusal};
 
 fn settings() -> Settings {
     Settings { allow_hooks: true, local_traces: true, ..Settings::in_namespace("simkube", "sk-driver:1") }
@@ -28,7 +28,7 @@ fn observed(change: &Value) -> Observed {
         now: "2026-11-10T15:00:00Z".parse().unwrap(),
         simulation: serde_json::from_value::<Simulation>(simulation).unwrap(),
         turn: Turn::Mine,
-        rival: None,
+        other_driver: None,
         parts: Part::ALL.into_iter().map(|part| (part, Seen::Ours)).collect(),
         driver: Driver::Running { completed: 0 },
         offers: Offers::default(),
@@ -101,9 +101,9 @@ fn who_waits_is_blocked_and_says_for_whom() {
 
 #[test]
 fn nothing_begins_beside_a_driver_without_a_controller_and_what_has_begun_goes_on() {
-    let rival = Some(Rival { holder: "demo-1".to_owned(), namespace: "default".to_owned() });
+    let other_driver = Some(LeaseHolder { holder: "demo-1".to_owned(), namespace: "default".to_owned() });
     for turn in [Turn::Free, Turn::Mine] {
-        let observed = Observed { turn, rival: rival.clone(), ..nothing_made(&json!({"status": null})) };
+        let observed = Observed { turn, other_driver: other_driver.clone(), ..nothing_made(&json!({"status": null})) };
         let Action::Report(report) = done(&observed) else { panic!("a report") };
         assert_eq!(report.state, State::Blocked);
         let words = "driver demo-1 runs on this cluster without a controller (Lease default/sk-lease); this one begins \
@@ -112,13 +112,13 @@ fn nothing_begins_beside_a_driver_without_a_controller_and_what_has_begun_goes_o
         let told = json!({"status": {
             "state": "Blocked", "reason": "Blocked", "message": words, "startTime": null, "completedRuns": null,
         }});
-        let told = Observed { rival: rival.clone(), ..nothing_made(&told) };
-        assert_eq!(decide(&told, &settings()), Step::Wait(LOOK_WHETHER_GONE));
+        let told = Observed { other_driver: other_driver.clone(), ..nothing_made(&told) };
+        assert_eq!(decide(&told, &settings()), Step::Wait(REQUEUE_DELETION));
         // Deleted, it goes at once.
         let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-10T15:00:00Z"}, "status": null});
-        assert_eq!(done(&Observed { rival: rival.clone(), ..nothing_made(&deleted) }), Action::LetGo);
+        assert_eq!(done(&Observed { other_driver: other_driver.clone(), ..nothing_made(&deleted) }), Action::LetGo);
     }
-    assert!(matches!(decide(&Observed { rival, ..observed(&json!({})) }, &settings()), Step::Wait(_)));
+    assert!(matches!(decide(&Observed { other_driver, ..observed(&json!({})) }, &settings()), Step::Wait(_)));
 }
 
 #[test]

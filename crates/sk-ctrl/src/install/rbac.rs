@@ -36,7 +36,7 @@ impl Kinds {
     }
 }
 
-/// The kinds with namespaces that are replayed unless told otherwise.
+/// The kinds with namespaces that are replayed, by default.
 fn workloads() -> [(&'static str, &'static [&'static str]); 6] {
     [
         (
@@ -149,7 +149,7 @@ fn runs(options: &Options) -> Vec<Value> {
     rules
 }
 
-/// What a driver may everywhere: look at what becomes of its run, and make what has no namespace.
+/// The driver's cluster-wide permissions: watch the objects of its run, and create cluster-scoped objects.
 fn driver(options: &Options) -> Vec<Value> {
     let look = ["get", "list", "watch"];
     let mut bind = rule(RBAC, &["clusterroles"], &["bind"]);

@@ -9,7 +9,7 @@ use kube::Client;
 use sk_api::simulation::names;
 use sk_serve::{Refusal, Reviewer};
 
-/// What somebody wants to do.
+/// The permission that a request needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Right<'a> {
     /// Its verb.
@@ -38,7 +38,7 @@ impl Guard {
         Self { client, reviewer: Reviewer::new(names::CONTROLLER_AUDIENCE) }
     }
 
-    /// Lets whoever sent these headers do this, or says why not. Returns their name.
+    /// Authorises the sender of these headers. Returns the user.
     pub(super) async fn check(&self, from: IpAddr, headers: &HeaderMap, right: Right<'_>) -> Result<String, Refusal> {
         let attributes = ResourceAttributes {
             group: Some(names::GROUP.to_owned()),

@@ -33,12 +33,12 @@ pub enum StoreError {
     /// The name cannot be a trace's.
     #[error("`{0}` is not a SHA-256: name a trace by its 64 lower-case hexadecimal digits")]
     Hash(String),
-    /// What came is not what was announced.
+    /// The content does not match its announced hash.
     #[error("what was sent has the SHA-256 {found}, not {wanted}: nothing of it is kept; send it again")]
     OtherBytes {
         /// What was announced.
         wanted: String,
-        /// What came.
+        /// The hash of the content.
         found: String,
     },
     /// The disk does not do it.
@@ -46,7 +46,7 @@ pub enum StoreError {
     Disk {
         /// What was to be done.
         step: String,
-        /// What came of it.
+        /// The error.
         #[source]
         source: io::Error,
     },
@@ -72,7 +72,7 @@ pub enum StoreError {
         floor: u64,
     },
     /// The sender stopped in the middle.
-    #[error("the sender broke off: {0}")]
+    #[error("the sender closed the connection: {0}")]
     BrokenOff(String),
 }
 
@@ -205,12 +205,12 @@ pub(super) async fn list(folder: &Path) -> Result<Vec<String>, StoreError> {
     Ok(names)
 }
 
-/// Removes a file. One that is gone already is as good as removed.
+/// Removes a file. One that is gone already counts as removed.
 pub(super) async fn remove(path: &Path) -> Result<(), StoreError> {
     unless_gone(fs::remove_file(path).await).map_err(disk("remove", path))
 }
 
-/// What is gone already is as good as removed.
+/// What is gone already counts as removed.
 pub(super) fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

@@ -32,7 +32,7 @@ use super::store::{Store, checked};
 use super::traces::Traces;
 
 /// One driver and a few people: 48 of 64 may send and fetch at a time. Each holds a buffer of [`CHUNK_BYTES`] and a file.
-/// Nobody who sends a record is silent for a minute.
+/// Idle timeout of a body: a sender of a record never pauses for a minute.
 const LIMITS: Limits = Limits { stall: std::time::Duration::from_secs(60), ..Limits::new(64, 48) };
 /// What is read of a file at a time.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -63,7 +63,7 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
         Ok(Self {
             listener,
-            routes: routes(Desk { guard: Arc::new(Guard::new(client.clone())), client, store, traces }),
+            routes: routes(Handler { guard: Arc::new(Guard::new(client.clone())), client, store, traces }),
         })
     }
 
@@ -80,7 +80,7 @@ impl Server {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct Handler {
     guard: Arc<Guard>,
     client: Client,
     store: Store,
@@ -88,27 +88,27 @@ struct Desk {
 }
 
 /// The caller, from the headers of the request.
-struct Asker {
+struct Caller {
     headers: HeaderMap,
     connection: ConnectionHandle,
 }
 
-impl FromRequestParts<Desk> for Asker {
+impl FromRequestParts<Handler> for Caller {
     type Rejection = ExtensionRejection;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Self::Rejection> {
-        let Extension(connection) = Extension::from_request_parts(parts, desk).await?;
+    async fn from_request_parts(parts: &mut Parts, handler: &Handler) -> Result<Self, Self::Rejection> {
+        let Extension(connection) = Extension::from_request_parts(parts, handler).await?;
         Ok(Self { headers: parts.headers.clone(), connection })
     }
 }
 
-/// Somebody who may, at work.
+/// An authorised request in progress.
 struct Admitted {
     user: String,
     work: Work,
 }
 
-/// An answer that is no success: its status and a sentence.
+/// An error response: its status and a message.
 struct No(StatusCode, String);
 
 impl IntoResponse for No {
@@ -141,7 +141,7 @@ impl From<StoreError> for No {
     }
 }
 
-fn routes(desk: Desk) -> Router {
+fn routes(handler: Handler) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/records/{simulation}", get(list_records))
@@ -150,51 +150,51 @@ fn routes(desk: Desk) -> Router {
         .route("/traces/{sha256}", get(get_trace).head(head_trace).put(put_trace))
         // The store counts bytes as they come; nothing is held in memory.
         .layer(DefaultBodyLimit::disable())
-        .with_state(desk)
+        .with_state(handler)
 }
 
 async fn put_record(
-    State(desk): State<Desk>,
+    State(handler): State<Handler>,
     Path((simulation, repetition)): Path<(String, u32)>,
-    asker: Asker,
+    caller: Caller,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let Admitted { user, work: _work } = desk.admit(&asker, "update", &simulation).await?;
-    desk.expects(&simulation).await?;
-    let bytes = desk.store.put_record(&simulation, repetition, body.into_data_stream()).await?;
+    let Admitted { user, work: _work } = handler.admit(&caller, "update", &simulation).await?;
+    handler.expects(&simulation).await?;
+    let bytes = handler.store.put_record(&simulation, repetition, body.into_data_stream()).await?;
     info!(simulation, repetition, bytes, user, "record kept");
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn put_log(
-    State(desk): State<Desk>,
+    State(handler): State<Handler>,
     Path(simulation): Path<String>,
-    asker: Asker,
+    caller: Caller,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let Admitted { user, work: _work } = desk.admit(&asker, "update", &simulation).await?;
-    desk.expects(&simulation).await?;
-    let bytes = desk.store.put_log(&simulation, body.into_data_stream()).await?;
+    let Admitted { user, work: _work } = handler.admit(&caller, "update", &simulation).await?;
+    handler.expects(&simulation).await?;
+    let bytes = handler.store.put_log(&simulation, body.into_data_stream()).await?;
     info!(simulation, bytes, user, "log kept");
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn list_records(
-    State(desk): State<Desk>,
+    State(handler): State<Handler>,
     Path(simulation): Path<String>,
-    asker: Asker,
+    caller: Caller,
 ) -> Result<axum::Json<Vec<u32>>, No> {
-    desk.admit(&asker, "get", &simulation).await?;
-    Ok(axum::Json(desk.store.repetitions(&simulation).await?))
+    handler.admit(&caller, "get", &simulation).await?;
+    Ok(axum::Json(handler.store.repetitions(&simulation).await?))
 }
 
 async fn get_record(
-    State(desk): State<Desk>,
+    State(handler): State<Handler>,
     Path((simulation, repetition)): Path<(String, u32)>,
-    asker: Asker,
+    caller: Caller,
 ) -> Result<Response, No> {
-    let Admitted { user, work } = desk.admit(&asker, "get", &simulation).await?;
-    let file = desk.store.record(&simulation, repetition).await?;
+    let Admitted { user, work } = handler.admit(&caller, "get", &simulation).await?;
+    let file = handler.store.record(&simulation, repetition).await?;
     let missing =
         || No(StatusCode::NOT_FOUND, format!("there is no record of repetition {repetition} of {simulation}"));
     let file = file.ok_or_else(missing)?;
@@ -202,22 +202,26 @@ async fn get_record(
     Ok(work.until_sent(send(file, "application/x-tar").await?))
 }
 
-async fn get_log(State(desk): State<Desk>, Path(simulation): Path<String>, asker: Asker) -> Result<Response, No> {
-    let Admitted { work, .. } = desk.admit(&asker, "get", &simulation).await?;
+async fn get_log(
+    State(handler): State<Handler>,
+    Path(simulation): Path<String>,
+    caller: Caller,
+) -> Result<Response, No> {
+    let Admitted { work, .. } = handler.admit(&caller, "get", &simulation).await?;
     let missing = || No(StatusCode::NOT_FOUND, format!("there is no log of {simulation}"));
-    let file = desk.store.log(&simulation).await?.ok_or_else(missing)?;
+    let file = handler.store.log(&simulation).await?.ok_or_else(missing)?;
     Ok(work.until_sent(send(file, "text/plain; charset=utf-8").await?))
 }
 
 async fn put_trace(
-    State(desk): State<Desk>,
+    State(handler): State<Handler>,
     Path(sha256): Path<String>,
-    asker: Asker,
+    caller: Caller,
     body: Body,
 ) -> Result<StatusCode, No> {
-    let Admitted { user, work: _work } = desk.admit_to_traces(&asker, "create").await?;
+    let Admitted { user, work: _work } = handler.admit_to_traces(&caller, "create").await?;
     let mut body = body.into_data_stream();
-    let kept = desk.traces.put(&sha256, &mut body).await;
+    let kept = handler.traces.put(&sha256, &mut body).await;
     if kept.is_err() {
         tokio::spawn(hear_out(body));
     }
@@ -227,43 +231,47 @@ async fn put_trace(
 }
 
 /// Is a trace there already? Whoever may send it may ask, and has then the time to name it in a Simulation.
-async fn head_trace(State(desk): State<Desk>, Path(sha256): Path<String>, asker: Asker) -> Result<StatusCode, No> {
-    desk.admit_to_traces(&asker, "create").await?;
-    let there = desk.traces.claim(&sha256, SystemTime::now()).await?;
+async fn head_trace(
+    State(handler): State<Handler>,
+    Path(sha256): Path<String>,
+    caller: Caller,
+) -> Result<StatusCode, No> {
+    handler.admit_to_traces(&caller, "create").await?;
+    let there = handler.traces.claim(&sha256, SystemTime::now()).await?;
     Ok(if there { StatusCode::OK } else { StatusCode::NOT_FOUND })
 }
 
-async fn get_trace(State(desk): State<Desk>, Path(sha256): Path<String>, asker: Asker) -> Result<Response, No> {
-    let Admitted { user, work } = desk.admit_to_traces(&asker, "get").await?;
+async fn get_trace(State(handler): State<Handler>, Path(sha256): Path<String>, caller: Caller) -> Result<Response, No> {
+    let Admitted { user, work } = handler.admit_to_traces(&caller, "get").await?;
     let missing = || No(StatusCode::NOT_FOUND, format!("there is no trace {sha256}: send it again"));
-    let file = desk.traces.get(&sha256).await?.ok_or_else(missing)?;
+    let file = handler.traces.get(&sha256).await?.ok_or_else(missing)?;
     info!(sha256, user, "trace given");
     Ok(work.until_sent(send(file, "application/octet-stream").await?))
 }
 
-impl Desk {
-    /// Whoever sent these headers may do this to a name that can be a Simulation's. Returns who they are.
-    async fn admit(&self, asker: &Asker, verb: &'static str, simulation: &str) -> Result<Admitted, No> {
+impl Handler {
+    /// Authorises access to the records of a Simulation. Returns the user.
+    async fn admit(&self, caller: &Caller, verb: &'static str, simulation: &str) -> Result<Admitted, No> {
         let right = Right { verb, subresource: names::RECORD_SUBRESOURCE, simulation: Some(checked(simulation)?) };
-        self.let_in(asker, right).await
+        self.authorise(caller, right).await
     }
 
-    /// Whoever sent these headers may do this to traces, which are nobody's in particular. Returns who they are.
-    async fn admit_to_traces(&self, asker: &Asker, verb: &'static str) -> Result<Admitted, No> {
+    /// Authorises access to traces, which belong to no Simulation. Returns the user.
+    async fn admit_to_traces(&self, caller: &Caller, verb: &'static str) -> Result<Admitted, No> {
         let right = Right { verb, subresource: names::TRACE_SUBRESOURCE, simulation: None };
-        self.let_in(asker, right).await
+        self.authorise(caller, right).await
     }
 
-    async fn let_in(&self, asker: &Asker, right: Right<'_>) -> Result<Admitted, No> {
-        let checked = self.guard.check(asker.connection.from(), &asker.headers, right).await;
+    async fn authorise(&self, caller: &Caller, right: Right<'_>) -> Result<Admitted, No> {
+        let checked = self.guard.check(caller.connection.from(), &caller.headers, right).await;
         let user = checked.map_err(|refusal| {
             let (status, sentence) = words(&refusal, right);
             No(status, sentence)
         })?;
-        Ok(Admitted { user, work: asker.connection.work()? })
+        Ok(Admitted { user, work: caller.connection.work()? })
     }
 
-    /// Only for a Simulation that is there is something kept: what belongs to none would never be removed.
+    /// Refuses a record of a Simulation that does not exist: it would never be removed.
     async fn expects(&self, simulation: &str) -> Result<(), No> {
         let api: Api<Simulation> = Api::all(self.client.clone());
         match api.get_opt(simulation).await {

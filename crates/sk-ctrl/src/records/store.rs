@@ -177,7 +177,7 @@ mod tests {
         let store = Store::open(folder.path()).await.unwrap();
         assert_eq!(store.put_record("a", 0, chunks(&[Ok("ta"), Ok("r")])).await.unwrap(), 3);
         let broken = store.put_record("a", 0, chunks(&[Ok("other"), Err("connection reset")])).await.unwrap_err();
-        assert_eq!(broken.to_string(), "the sender broke off: connection reset");
+        assert_eq!(broken.to_string(), "the sender closed the connection: connection reset");
         assert_eq!(text(store.record("a", 0).await.unwrap()).await.as_deref(), Some("tar"));
         assert_eq!(list(&folder.path().join("a")).await.unwrap(), ["record-0.tar"], "nothing half-written stays");
         assert!(store.record("a", 1).await.unwrap().is_none());

@@ -31,7 +31,7 @@ pub enum IdentityError {
     Request {
         /// What was to be done.
         step: String,
-        /// What came of it.
+        /// The error.
         #[source]
         source: Box<kube::Error>,
     },
@@ -64,7 +64,7 @@ impl Identity {
         server_names.extend(more_names.iter().cloned());
         let identity = match found.as_ref().and_then(Self::read) {
             Some(identity) if !is_due(identity.serving.not_after, now) && more_names.is_empty() => identity,
-            // The authority stays, so that whoever trusts it goes on trusting.
+            // The authority stays, so that clients keep trusting it.
             Some(Self { authority, .. }) => {
                 Self { serving: authority.serving(&server_names, now, SERVING_DAYS)?, authority }
             }

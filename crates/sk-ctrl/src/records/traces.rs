@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use super::disk::{self, Floor, INCOMING, StoreError, Terms};
 
-/// The largest trace, unless told. A day of a large cluster is a few hundred megabytes; the volume has 20 GiB.
+/// The largest trace, by default. A day of a large cluster is a few hundred megabytes; the volume has 20 GiB.
 pub const DEFAULT_MAX_TRACE_BYTES: u64 = 4 << 30;
 /// How long a trace stays that no Simulation names.
 pub const KEPT_UNNAMED: Duration = Duration::from_secs(3600);
@@ -77,7 +77,7 @@ impl Traces {
         disk::open(&self.folder.join(checked(sha256)?)).await
     }
 
-    /// Removes what nobody names and nobody has asked for of late. Returns what is gone.
+    /// Removes traces that no Simulation names and that were not used lately. Returns what was removed.
     pub async fn sweep(&self, named: &BTreeSet<String>, now: SystemTime) -> Result<Vec<String>, StoreError> {
         let mut gone = Vec::new();
         for file in disk::list(&self.folder).await?.into_iter().filter(|file| names::is_sha256(file)) {

@@ -16,8 +16,8 @@ use sk_api::simulation::names;
 use sk_core::{ObjectKey, ObjectRef, SmolStr};
 
 use super::kinds::Kind;
-use super::request::{Patience, Refusal, patiently};
-use super::rights::Rights;
+use super::request::{Refusal, RetryPolicy, with_retries};
+use super::role_binding::RoleBinder;
 use super::virtualise::Virtualiser;
 
 /// How long an operation waits for an object of the run that is going, so that it can be made again, and how often it
@@ -30,7 +30,7 @@ const GOING_LOOK: Duration = Duration::from_millis(200);
 pub(crate) enum Done {
     /// The object is as in the trace.
     Yes,
-    /// Somebody else's object stands there.
+    /// A foreign object has that name.
     LeftAlone,
     /// An earlier object of the run stands there and is going; nothing can be made in its place yet.
     Going,
@@ -40,8 +40,8 @@ pub(crate) enum Done {
 pub(crate) struct Applier<'r> {
     pub(crate) client: &'r Client,
     pub(crate) virtualiser: &'r Virtualiser,
-    pub(crate) rights: &'r Rights,
-    pub(crate) patience: &'r Patience,
+    pub(crate) role_binder: &'r RoleBinder,
+    pub(crate) retry: &'r RetryPolicy,
     pub(crate) parted: &'r Parted,
 }
 
@@ -74,7 +74,7 @@ impl Applier<'_> {
         if kind.is_namespaced {
             return self.apply_ours(&api, kind, key, value).await;
         }
-        let done = match patiently(self.patience, || api.get_metadata_opt(&key.name)).await? {
+        let done = match with_retries(self.retry, || api.get_metadata_opt(&key.name)).await? {
             Some(there) if !self.is_ours(&there) => Done::LeftAlone,
             Some(there) if is_going(&there) => Done::Going,
             Some(_) => self.apply_ours(&api, kind, key, value).await?,
@@ -86,36 +86,36 @@ impl Applier<'_> {
     /// Sees to it that what is to be put into a namespace of the run can be.
     async fn open(&self, kind: &Kind, key: &ObjectKey, done: Done) -> Result<Done, Refusal> {
         if done == Done::Yes && kind.resource.group.is_empty() && kind.resource.kind == "Namespace" {
-            self.rights.bind(self.client, self.patience, &key.name).await?;
+            self.role_binder.bind(self.client, self.retry, &key.name).await?;
         }
         Ok(done)
     }
 
     async fn wait_until_gone(&self, api: &Api<DynamicObject>, key: &ObjectKey, began: Instant) -> Result<(), Refusal> {
         loop {
-            let there = patiently(self.patience, || api.get_metadata_opt(&key.name)).await?;
+            let there = with_retries(self.retry, || api.get_metadata_opt(&key.name)).await?;
             let Some(there) = there.filter(is_going) else { return Ok(()) };
             let finalizers = there.finalizers().join(", ");
             if began.elapsed() >= GOING_PATIENCE {
                 return Err(Refusal::StillGoing { waited: GOING_PATIENCE, finalizers });
             }
-            if !self.patience.pause(GOING_LOOK).await {
+            if !self.retry.pause(GOING_LOOK).await {
                 return Err(Refusal::Stopped { last: format!("an earlier one is going, held by {finalizers}") });
             }
         }
     }
 
-    /// Creating, unlike applying, fails if somebody was quicker.
+    /// Create, unlike apply, fails if the object exists.
     async fn create(&self, api: &Api<DynamicObject>, value: &Value) -> Result<Done, Refusal> {
         let object: DynamicObject =
             serde_json::from_value(value.clone()).map_err(|error| Refusal::Malformed(error.to_string()))?;
         let parameters = PostParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PostParams::default() };
-        match patiently(self.patience, || api.create(&parameters, &object)).await {
+        match with_retries(self.retry, || api.create(&parameters, &object)).await {
             Ok(_) => Ok(Done::Yes),
             // Perhaps by us, if the first try's answer was lost.
             Err(refusal) if refusal.is_already_there() => {
                 let name = object.name_any();
-                let there = patiently(self.patience, || api.get_metadata_opt(&name)).await?;
+                let there = with_retries(self.retry, || api.get_metadata_opt(&name)).await?;
                 Ok(if there.is_some_and(|there| self.is_ours(&there)) { Done::Yes } else { Done::LeftAlone })
             }
             Err(refusal) => Err(refusal),
@@ -132,12 +132,12 @@ impl Applier<'_> {
     ) -> Result<Done, Refusal> {
         let parameters = PatchParams::apply(names::REPLAY_MANAGER).force();
         let patch = Patch::Apply(value);
-        let applied = patiently(self.patience, || api.patch_metadata(&key.name, &parameters, &patch)).await;
+        let applied = with_retries(self.retry, || api.patch_metadata(&key.name, &parameters, &patch)).await;
         match applied {
             Ok(there) => Ok(if is_going(&there) { Done::Going } else { Done::Yes }),
             Err(refusal @ Refusal::Server { code: 422, .. }) => {
                 // What may not be changed may be made anew when the earlier one is gone.
-                let there = patiently(self.patience, || api.get_metadata_opt(&key.name)).await?;
+                let there = with_retries(self.retry, || api.get_metadata_opt(&key.name)).await?;
                 match there {
                     Some(there) if is_going(&there) => Ok(Done::Going),
                     // A pod's spec hardly changes after creation, and what admission added to it counts as a change.
@@ -157,7 +157,7 @@ impl Applier<'_> {
             "metadata": {"labels": metadata["labels"], "annotations": metadata["annotations"]},
         }));
         let parameters = PatchParams::default();
-        patiently(self.patience, || api.patch_metadata(&key.name, &parameters, &patch)).await.map(|_| Done::Yes)
+        with_retries(self.retry, || api.patch_metadata(&key.name, &parameters, &patch)).await.map(|_| Done::Yes)
     }
 
     /// Deletes the object. What was recorded is that it was gone, so pods get no grace; what belonged to it is collected.
@@ -165,7 +165,7 @@ impl Applier<'_> {
         let api = self.api(kind, key);
         let mut parameters = DeleteParams::background();
         if !kind.is_namespaced {
-            match patiently(self.patience, || api.get_metadata_opt(&key.name)).await? {
+            match with_retries(self.retry, || api.get_metadata_opt(&key.name)).await? {
                 None => return Ok(Done::Yes),
                 Some(there) if !self.is_ours(&there) => return Ok(Done::LeftAlone),
                 Some(there) => {
@@ -179,7 +179,7 @@ impl Applier<'_> {
         if kind.resource.kind == "Pod" {
             parameters = parameters.grace_period(0);
         }
-        match patiently(self.patience, || api.delete(&key.name, &parameters)).await {
+        match with_retries(self.retry, || api.delete(&key.name, &parameters)).await {
             Err(refusal) if !refusal.is_not_found() => Err(refusal),
             _ => Ok(Done::Yes),
         }

@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use sk_replay::record::Seen;
 
 use super::applier::{Applier, Parted};
+use super::counters::Counters;
 use super::kinds::Kinds;
 use super::pace::Pace;
-use super::request::{Patience, Refusal};
-use super::rights::Rights;
+use super::request::{Refusal, RetryPolicy};
+use super::role_binding::RoleBinder;
 use super::stop::Stop;
-use super::tally::Tally;
 use super::virtualise::Virtualiser;
 
 /// Bare pods that are kept to be made again when they are interrupted: 20,000 of 5 KB are 100 MB. Pods beyond that are
@@ -39,12 +39,12 @@ pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) virtualiser: Virtualiser,
     /// What is bound in new namespaces.
-    pub(crate) rights: Rights,
+    pub(crate) role_binder: RoleBinder,
     pub(crate) config: TracerConfig,
     pub(crate) kinds: Kinds,
-    pub(crate) tally: Tally,
+    pub(crate) counters: Counters,
     /// For everything that the replay asks of the API server.
-    pub(crate) patience: Patience,
+    pub(crate) retry: RetryPolicy,
     /// Namespaces that the run itself has deleted.
     pub(crate) parted: Parted,
     pub(crate) pace: Pace,
@@ -62,15 +62,15 @@ impl Context {
         Applier {
             client: &self.client,
             virtualiser: &self.virtualiser,
-            rights: &self.rights,
-            patience: &self.patience,
+            role_binder: &self.role_binder,
+            retry: &self.retry,
             parted: &self.parted,
         }
     }
 
     /// Counts a refusal; the run stops if that was asked for.
     pub(crate) fn refused(&self, object: &ObjectRef, refusal: &Refusal) {
-        self.tally.refused(object, &refusal.to_string());
+        self.counters.refused(object, &refusal.to_string());
         if self.stop_on_refusal {
             self.stop.ask(&format!("the API server refused {object}: {refusal}"));
         }

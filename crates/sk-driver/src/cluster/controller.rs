@@ -21,14 +21,14 @@ use sk_store::trace::{self, OpenError, Trace};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
-use super::request::{ANSWER_LIMIT, Patience, Refusal, patiently, whole_story};
+use super::request::{ANSWER_LIMIT, Refusal, RetryPolicy, whole_story, with_retries};
 
 /// A record is packed in pieces of this size, of which so many wait for the network: 1 MiB.
 const CHUNK_BYTES: usize = 64 << 10;
 const MAX_CHUNKS: usize = 16;
 /// The slowest network that is waited for: 1 MB a second.
 const SLOWEST_BYTES_PER_SEC: u64 = 1_000_000;
-/// The whole of a trace may take so long: the controller takes at most 4 GiB unless told, which is an hour at that speed.
+/// The whole of a trace may take so long: the controller takes at most 4 GiB, by default, which is an hour at that speed.
 const TRACE_LIMIT: Duration = Duration::from_secs(2 * 3600);
 /// Of what a server answers instead of what was asked for, so much is read.
 const MAX_WORDS_BYTES: usize = 64 << 10;
@@ -60,7 +60,7 @@ pub enum ControllerError {
         refusal: Refusal,
     },
     /// The trace could not be written down.
-    #[error("cannot keep the trace: {0}; check that there is room in the folder for temporary files (TMPDIR)")]
+    #[error("cannot store the trace: {0}; check that there is disk space for temporary files (TMPDIR)")]
     Disk(#[source] io::Error),
     /// Something else came than was asked for.
     #[error("the controller sent another trace than {0}: it was changed in transit or on its disk; upload it again")]
@@ -92,15 +92,15 @@ impl Controller {
         }
     }
 
-    /// Sends the end of the driver's log, patiently.
+    /// Sends the end of the driver's log, with_retries.
     pub(crate) async fn send_log(
         &self,
         simulation: &str,
         log: String,
-        patience: &Patience,
+        retry: &RetryPolicy,
     ) -> Result<(), ControllerError> {
         let (path, log) = (log_path(simulation), Bytes::from(log));
-        let sent = patiently(patience, || self.send(Method::PUT, &path, Body::from(log.clone()))).await;
+        let sent = with_retries(retry, || self.send(Method::PUT, &path, Body::from(log.clone()))).await;
         sent.map(drop).map_err(|refusal| ControllerError::Refused { did: "take", what: "the log", refusal })
     }
 
@@ -110,10 +110,10 @@ impl Controller {
         path: &str,
         folder: &Path,
         bytes: u64,
-        patience: &Patience,
+        retry: &RetryPolicy,
     ) -> Result<(), ControllerError> {
         let limit = ANSWER_LIMIT + Duration::from_secs(bytes / SLOWEST_BYTES_PER_SEC);
-        let sent = patience.within(limit, || self.send(Method::PUT, path, packed(folder.to_owned()))).await;
+        let sent = retry.within(limit, || self.send(Method::PUT, path, packed(folder.to_owned()))).await;
         sent.map(drop).map_err(|refusal| ControllerError::Refused { did: "take", what: "the record", refusal })
     }
 
@@ -122,11 +122,11 @@ impl Controller {
         &self,
         sha256: &str,
         name: &str,
-        patience: &Patience,
+        retry: &RetryPolicy,
     ) -> Result<Trace, ControllerError> {
         let path = format!("/traces/{sha256}");
         let file = tempfile::NamedTempFile::new().map_err(ControllerError::Disk)?;
-        let fetched = patience.within(TRACE_LIMIT, || async {
+        let fetched = retry.within(TRACE_LIMIT, || async {
             // Whoever takes the request and says nothing is not waited for as long as a whole trace may take.
             let Ok(answer) = tokio::time::timeout(ANSWER_LIMIT, self.send(Method::GET, &path, Body::empty())).await
             else {
@@ -180,7 +180,7 @@ async fn successful(response: Response<Body>) -> Result<Response<Body>, kube::Er
     Err(kube::Error::Api(Status::failure(&words, code.as_str()).with_code(code.as_u16()).boxed()))
 }
 
-/// Writes a body into a file and says its SHA-256. A body that breaks off is worth another try; a disk that fails is not.
+/// Writes a body into a file and says its SHA-256. An interrupted body is retried; a disk that fails is not.
 async fn write_down(content: Body, to: &Path) -> Result<Result<String, ControllerError>, kube::Error> {
     let created = tokio::fs::File::create(to).await;
     let mut file = match created {
@@ -192,7 +192,7 @@ async fn write_down(content: Body, to: &Path) -> Result<Result<String, Controlle
         let chunk = match tokio::time::timeout(ANSWER_LIMIT, chunks.next()).await {
             Ok(Some(chunk)) => chunk.map_err(|error| kube::Error::Service(error.to_string().into()))?,
             Ok(None) => break,
-            Err(_) => return Err(kube::Error::Service(format!("nothing came for {ANSWER_LIMIT:?}").into())),
+            Err(_) => return Err(kube::Error::Service(format!("no data for {ANSWER_LIMIT:?}").into())),
         };
         hasher.update(&chunk);
         if let Err(error) = file.write_all(&chunk).await {
@@ -245,13 +245,13 @@ pub(super) mod tests {
     use axum::routing::any;
 
     use super::*;
+    use crate::cluster::counters::Counters;
     use crate::cluster::stop::Stop;
-    use crate::cluster::tally::Tally;
     use crate::cluster::tls::{Certificate, Served, TlsListener};
 
     /// What a controller for tests has heard, and what it does.
     #[derive(Clone, Default)]
-    pub(crate) struct Desk {
+    pub(crate) struct FakeController {
         /// Method, path, authorization and length of each request.
         pub(crate) heard: Arc<Mutex<Vec<(String, String, usize)>>>,
         pub(crate) bodies: Arc<Mutex<Vec<Bytes>>>,
@@ -261,16 +261,16 @@ pub(super) mod tests {
     }
 
     async fn answer(
-        State(desk): State<Desk>,
+        State(fake): State<FakeController>,
         method: Method,
         uri: Uri,
         headers: HeaderMap,
         body: Bytes,
     ) -> Response<Body> {
         let token = headers["authorization"].to_str().unwrap();
-        desk.heard.lock().unwrap().push((format!("{method} {}", uri.path()), token.to_owned(), body.len()));
-        desk.bodies.lock().unwrap().push(body);
-        let mut refusals = desk.refusals.lock().unwrap();
+        fake.heard.lock().unwrap().push((format!("{method} {}", uri.path()), token.to_owned(), body.len()));
+        fake.bodies.lock().unwrap().push(body);
+        let mut refusals = fake.refusals.lock().unwrap();
         let refuse = *refusals > 0;
         *refusals = refusals.saturating_sub(1);
         let (code, content) = match method {
@@ -278,14 +278,14 @@ pub(super) mod tests {
             Method::GET if uri.path().ends_with("/missing") => {
                 (StatusCode::NOT_FOUND, Body::from("there is no such trace"))
             }
-            Method::GET => (StatusCode::OK, Body::from(desk.trace)),
+            Method::GET => (StatusCode::OK, Body::from(fake.trace)),
             _ => (StatusCode::NO_CONTENT, Body::empty()),
         };
         Response::builder().status(code).body(content).unwrap()
     }
 
     /// A controller that takes everything.
-    pub(crate) async fn listening(folder: &Path, desk: Desk) -> Controller {
+    pub(crate) async fn listening(folder: &Path, fake: FakeController) -> Controller {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificate = Certificate::for_host("127.0.0.1").unwrap();
         let served = Served::fixed(&certificate).unwrap();
@@ -294,35 +294,35 @@ pub(super) mod tests {
         fs::write(&ca, certificate.authority).unwrap();
         fs::write(&token, "a-token\n").unwrap();
         let url = format!("https://{}", listener.address());
-        let router = Router::new().fallback(any(answer)).layer(DefaultBodyLimit::disable()).with_state(desk);
+        let router = Router::new().fallback(any(answer)).layer(DefaultBodyLimit::disable()).with_state(fake);
         tokio::spawn(async move { axum::serve(listener, router).await });
         Controller { url, ca, token }
     }
 
-    pub(crate) fn patience() -> Patience {
-        Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO)
+    pub(crate) fn retry() -> RetryPolicy {
+        RetryPolicy::new(&Counters::default(), &Stop::default(), Duration::ZERO)
     }
 
     #[tokio::test]
     async fn the_controller_is_sent_the_log_with_the_token_and_asked_again_when_it_is_busy() {
         let folder = tempfile::tempdir().unwrap();
-        let desk = Desk { refusals: Arc::new(Mutex::new(2)), ..Desk::default() };
-        let controller = listening(folder.path(), desk.clone()).await;
+        let fake = FakeController { refusals: Arc::new(Mutex::new(2)), ..FakeController::default() };
+        let controller = listening(folder.path(), fake.clone()).await;
         assert!(controller.send_log_once("s", "line\n".to_owned()).await.unwrap_err().contains("not now"));
-        controller.send_log("s", "line\n".to_owned(), &patience()).await.unwrap();
+        controller.send_log("s", "line\n".to_owned(), &retry()).await.unwrap();
         let sent = ("PUT /logs/s".to_owned(), "Bearer a-token".to_owned(), 5);
-        assert_eq!(*desk.heard.lock().unwrap(), [sent.clone(), sent.clone(), sent]);
+        assert_eq!(*fake.heard.lock().unwrap(), [sent.clone(), sent.clone(), sent]);
     }
 
     #[tokio::test]
     async fn a_controller_that_is_not_the_one_to_trust_is_sent_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let desk = Desk::default();
-        let controller = listening(folder.path(), desk.clone()).await;
+        let fake = FakeController::default();
+        let controller = listening(folder.path(), fake.clone()).await;
         fs::write(&controller.ca, Certificate::for_host("127.0.0.1").unwrap().authority).unwrap();
         let refused = controller.send_log_once("s", String::new()).await.unwrap_err();
         assert!(refused.contains("certificate"), "{refused}");
-        assert!(desk.heard.lock().unwrap().is_empty());
+        assert!(fake.heard.lock().unwrap().is_empty());
     }
 
     #[tokio::test]
@@ -331,14 +331,18 @@ pub(super) mod tests {
         // Some megabytes, so that it comes in pieces.
         let head = "{\"simkube\":\"trace\",\"version\":1,\"config\":{\"trackedObjects\":{}}}\n".to_owned();
         let text = head + &"{\"at\":\"2026-01-05T09:00:00Z\",\"mark\":\"moment\"}\n".repeat(100_000);
-        let desk = Desk { trace: Bytes::from(text.clone()), refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
-        let controller = listening(folder.path(), desk).await;
+        let fake = FakeController {
+            trace: Bytes::from(text.clone()),
+            refusals: Arc::new(Mutex::new(1)),
+            ..FakeController::default()
+        };
+        let controller = listening(folder.path(), fake).await;
         let hash: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
-        let trace = controller.fetch_trace(&hash, "week.sktrace", &patience()).await.unwrap();
+        let trace = controller.fetch_trace(&hash, "week.sktrace", &retry()).await.unwrap();
         assert_eq!((trace.name(), trace.span().is_some()), ("week.sktrace", true));
-        let other = controller.fetch_trace(&"0".repeat(64), "week", &patience()).await.unwrap_err();
+        let other = controller.fetch_trace(&"0".repeat(64), "week", &retry()).await.unwrap_err();
         assert_eq!(other.reason(), "TraceUnreadable");
-        let missing = controller.fetch_trace("missing", "week", &patience()).await.unwrap_err();
+        let missing = controller.fetch_trace("missing", "week", &retry()).await.unwrap_err();
         assert_eq!((missing.reason(), missing.to_string().contains("no such trace")), ("TraceMissing", true));
     }
 }

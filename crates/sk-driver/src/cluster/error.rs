@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use sk_store::trace::TraceError;
 
-use super::deliver::DeliverError;
 use super::hooks::HookError;
 use super::judge::ReportError;
 use super::lease::LeaseError;
 use super::request::Refusal;
 use super::root::RootError;
 use super::tls::TlsError;
+use super::upload::UploadError;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +23,8 @@ pub enum RunError {
     #[error(transparent)]
     Root(#[from] RootError),
     /// The driver does not know who it is.
-    #[error("cannot ask the API server whose account the driver has: {0}")]
-    Rights(#[source] Refusal),
+    #[error("cannot get the driver's own user name (SelfSubjectReview): {0}")]
+    RoleBinder(#[source] Refusal),
     /// The webhook cannot be served.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -43,12 +43,12 @@ pub enum RunError {
         words: String,
     },
     /// The webhook ended before the run did: a bug.
-    #[error("the driver's webhook broke off in the middle of the run; the record is partial. Please report this")]
+    #[error("the driver's webhook server stopped during the run; the record is partial. Please report this")]
     WebhookDied,
     /// Another driver runs.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// The webhook's address is none.
+    /// The webhook's address is invalid.
     #[error("`{0}` is not an address of a webhook: write it like https://host:port")]
     WebhookUrl(String),
     /// A hook failed.
@@ -64,7 +64,7 @@ pub enum RunError {
     #[error("{error}; it is kept in {}", kept.display())]
     Deliver {
         /// Why not.
-        error: Box<DeliverError>,
+        error: Box<UploadError>,
         /// Where it is instead.
         kept: PathBuf,
     },
@@ -77,7 +77,7 @@ pub enum RunError {
         error: Box<RootError>,
     },
     /// No folder for it.
-    #[error("cannot make a temporary folder: {0}; check that there is room (TMPDIR)")]
+    #[error("cannot make a temporary folder: {0}; check that there is disk space (TMPDIR)")]
     Scratch(#[source] std::io::Error),
     /// There are hooks, and they may not run.
     #[error(
@@ -85,8 +85,8 @@ pub enum RunError {
          remove them, or install with --allow-hooks"
     )]
     HooksNotAllowed,
-    /// The recorder broke off: a bug.
-    #[error("the recorder broke off; please report this")]
+    /// The recorder panicked: a bug.
+    #[error("the recorder panicked; please report this")]
     Recorder,
     /// The Simulation has no name.
     #[error("the Simulation has no metadata.name")]
@@ -105,7 +105,7 @@ impl RunError {
             Self::Lease(LeaseError::Held { .. } | LeaseError::Turn { .. }) => "LeaseHeld",
             Self::Lease(_) => "LeaseFailed",
             Self::Hook(_) => "HookFailed",
-            Self::Rights(_) => "RightsUnknown",
+            Self::RoleBinder(_) => "RightsUnknown",
             Self::HooksNotAllowed => "HooksNotAllowed",
             Self::Record(_) | Self::Report(_) | Self::Scratch(_) | Self::Recorder => "RecordFailed",
             Self::Deliver { .. } => "RecordNotDelivered",

@@ -6,7 +6,7 @@
 use sk_api::simulation::{Hook, Simulation};
 use sk_cluster::hook::{self, Failure};
 
-use super::request::Patience;
+use super::request::RetryPolicy;
 
 /// Why a hook failed.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +47,12 @@ pub(crate) async fn run_all(
     when: &'static str,
     hooks: &[Hook],
     simulation: &Simulation,
-    patience: &Patience,
+    retry: &RetryPolicy,
 ) -> Result<(), HookError> {
     for hook in hooks {
         let ended = tokio::select! {
             ended = run(when, hook, simulation) => ended,
-            () = patience.over() => return Err(HookError::Stopped { when, cmd: hook.cmd.clone() }),
+            () = retry.over() => return Err(HookError::Stopped { when, cmd: hook.cmd.clone() }),
         };
         match ended {
             Err(error) if hook.ignore_failure => tracing::warn!("{error}; ignored, because it has ignoreFailure"),
@@ -82,8 +82,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cluster::counters::Counters;
     use crate::cluster::stop::Stop;
-    use crate::cluster::tally::Tally;
 
     fn simulation() -> Simulation {
         let json = json!({
@@ -93,8 +93,8 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
-    fn patience() -> Patience {
-        Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO)
+    fn retry() -> RetryPolicy {
+        RetryPolicy::new(&Counters::default(), &Stop::default(), Duration::ZERO)
     }
 
     fn shell(script: &str, more: &serde_json::Value) -> Hook {
@@ -106,26 +106,26 @@ mod tests {
     #[tokio::test]
     async fn a_failing_hook_fails_the_run_unless_it_asks_not_to() {
         let hook = shell("echo so it is >&2; exit 3", &json!({}));
-        let error = run_all("preRun", &[hook], &simulation(), &patience()).await.unwrap_err().to_string();
+        let error = run_all("preRun", &[hook], &simulation(), &retry()).await.unwrap_err().to_string();
         assert!(error.contains("exit status: 3") && error.contains("so it is"), "{error}");
         let ignored = shell("exit 3", &json!({"ignoreFailure": true}));
-        run_all("preRun", &[ignored], &simulation(), &patience()).await.unwrap();
+        run_all("preRun", &[ignored], &simulation(), &retry()).await.unwrap();
         let missing: Hook = serde_json::from_value(json!({"cmd": "no-such-program"})).unwrap();
-        let error = run_all("postRun", &[missing], &simulation(), &patience()).await.unwrap_err().to_string();
+        let error = run_all("postRun", &[missing], &simulation(), &retry()).await.unwrap_err().to_string();
         assert!(error.contains("cannot be started"), "{error}");
     }
 
     #[tokio::test]
     async fn a_hook_gets_the_simulation_if_it_asks_and_nothing_otherwise() {
         let reads = |send| shell("grep -q '\"kind\":\"Simulation\"'", &json!({"sendSim": send}));
-        run_all("preRun", &[reads(true)], &simulation(), &patience()).await.unwrap();
-        run_all("preRun", &[reads(false)], &simulation(), &patience()).await.unwrap_err();
+        run_all("preRun", &[reads(true)], &simulation(), &retry()).await.unwrap();
+        run_all("preRun", &[reads(false)], &simulation(), &retry()).await.unwrap_err();
     }
 
     #[tokio::test]
     async fn a_hook_that_hangs_is_killed() {
         let hangs = shell("sleep 100", &json!({"timeoutSeconds": 1}));
-        let error = run_all("preRun", &[hangs], &simulation(), &patience()).await.unwrap_err().to_string();
+        let error = run_all("preRun", &[hangs], &simulation(), &retry()).await.unwrap_err().to_string();
         assert!(error.contains("did not end within 1 s"), "{error}");
     }
 
@@ -133,8 +133,8 @@ mod tests {
     async fn a_hook_of_a_run_that_was_stopped_is_killed_when_its_time_is_over() {
         let stop = Stop::default();
         stop.insist("enough");
-        let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
-        let error = run_all("postRun", &[shell("sleep 100", &json!({}))], &simulation(), &patience).await.unwrap_err();
+        let retry = RetryPolicy::new(&Counters::default(), &stop, Duration::from_millis(50));
+        let error = run_all("postRun", &[shell("sleep 100", &json!({}))], &simulation(), &retry).await.unwrap_err();
         assert!(error.to_string().contains("asked to stop"), "{error}");
     }
 }

@@ -26,7 +26,7 @@ const OTHER_GROUP_LABELS: [&str; 2] = ["kwok-nodegroup", "karpenter.sh/nodepool"
 /// What a sight of a pod or node leads to.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// The recorder is told.
+    /// Sends to the recorder.
     Record(Seen),
     /// The pod was made without the webhook: it is given its delays and its life now.
     Admit(Pod, Stamp),

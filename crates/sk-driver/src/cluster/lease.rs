@@ -23,14 +23,14 @@ use sk_cluster::lease::{Holder, Liveness};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::request::{Patience, Refusal, patiently};
+use super::request::{Refusal, RetryPolicy, with_retries};
 use super::stop::Stop;
 
-/// A holder that has not renewed for so long is dead. An API server that restarts is away for less.
+/// A holder that has not renewed for this long is dead. A restarting API server is unreachable for less.
 const HELD: Duration = Duration::from_secs(15);
 /// How often it is renewed: three tries fit into the time.
 const RENEW: Duration = Duration::from_secs(5);
-/// How often somebody who waits looks.
+/// Poll interval while waiting.
 const LOOK: Duration = Duration::from_millis(500);
 
 use names::{DRIVER_LEASE_NAMESPACE as NAMESPACE, LEASE};
@@ -73,32 +73,32 @@ impl Drop for Held {
 }
 
 impl Held {
-    /// Takes the Lease, or says who has it. If somebody else takes it later, the run stops.
+    /// Acquires the Lease, or returns who holds it. If another driver takes it later, the run stops.
     pub(crate) async fn take(
         client: &Client,
-        patience: &Patience,
+        retry: &RetryPolicy,
         simulation: &str,
         stop: &Stop,
     ) -> Result<Self, LeaseError> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let holder = holder(simulation);
-        let lease = Arc::new(tokio::sync::Mutex::new(acquire(&api, patience, &holder).await?));
+        let lease = Arc::new(tokio::sync::Mutex::new(acquire(&api, retry, &holder).await?));
         let renewing = tokio::spawn(renew(api.clone(), lease.clone(), holder.clone(), stop.clone()));
         let held = Self { api, lease, holder, renewing };
-        let why_not = match controllers_turn(client, patience).await {
+        let why_not = match controllers_turn(client, retry).await {
             Ok(None) => return Ok(held),
             Ok(Some(simulation)) => LeaseError::Turn { simulation },
             Err(refusal) => LeaseError::Refused(refusal),
         };
-        held.release(patience).await;
+        held.release(retry).await;
         Err(why_not)
     }
 
     /// Gives the Lease up, if it is still ours.
-    pub(crate) async fn release(&self, patience: &Patience) {
+    pub(crate) async fn release(&self, retry: &RetryPolicy) {
         self.renewing.abort();
         let uid = self.lease.lock().await.uid();
-        let there = patiently(patience, || self.api.get_opt(LEASE)).await;
+        let there = with_retries(retry, || self.api.get_opt(LEASE)).await;
         let Ok(Some(there)) = there else { return };
         if !is_held_by(&there, &self.holder) || there.uid() != uid {
             return;
@@ -113,10 +113,10 @@ impl Held {
 }
 
 /// Waits until the Lease is free, and takes it.
-async fn acquire(api: &Api<Lease>, patience: &Patience, holder: &str) -> Result<Lease, LeaseError> {
+async fn acquire(api: &Api<Lease>, retry: &RetryPolicy, holder: &str) -> Result<Lease, LeaseError> {
     let mut liveness = Liveness::default();
     loop {
-        let there = patiently(patience, || api.get_opt(LEASE)).await.map_err(LeaseError::Refused)?;
+        let there = with_retries(retry, || api.get_opt(LEASE)).await.map_err(LeaseError::Refused)?;
         let wanted = match &there {
             None => written(holder, None),
             Some(lease) => match liveness.look(lease, Instant::now(), jiff::Timestamp::now()) {
@@ -126,7 +126,7 @@ async fn acquire(api: &Api<Lease>, patience: &Patience, holder: &str) -> Result<
                     return Err(LeaseError::Held { holder: holder.unwrap_or_default() });
                 }
                 Holder::Unknown => {
-                    if !patience.pause(LOOK).await {
+                    if !retry.pause(LOOK).await {
                         let last = "the Lease is held".to_owned();
                         return Err(LeaseError::Refused(Refusal::Stopped { last }));
                     }
@@ -134,7 +134,7 @@ async fn acquire(api: &Api<Lease>, patience: &Patience, holder: &str) -> Result<
                 }
             },
         };
-        match put(api, &wanted, patience).await {
+        match put(api, &wanted, retry).await {
             Ok(Some(lease)) => return Ok(lease),
             // Whoever was quicker has not been seen before.
             Ok(None) => liveness = Liveness::default(),
@@ -169,13 +169,13 @@ async fn renew(api: Api<Lease>, lease: Arc<tokio::sync::Mutex<Lease>>, holder: S
 
 /// The Simulation of a controller that has its turn, if there is one: its status says so, or the controller's Lease does,
 /// which comes first. Where nothing is installed, or may be looked at, there is none.
-async fn controllers_turn(client: &Client, patience: &Patience) -> Result<Option<String>, Refusal> {
+async fn controllers_turn(client: &Client, retry: &RetryPolicy) -> Result<Option<String>, Refusal> {
     let (leases, named) = (Api::<Lease>::all(client.clone()), format!("metadata.name={LEASE}"));
     let parameters = ListParams::default().fields(&named);
-    let leases = patiently(patience, || leases.list(&parameters)).await.map(|list| list.items).or_else(unseen)?;
+    let leases = with_retries(retry, || leases.list(&parameters)).await.map(|list| list.items).or_else(unseen)?;
     let (simulations, parameters) = (Api::<Simulation>::all(client.clone()), ListParams::default());
     let simulations =
-        patiently(patience, || simulations.list(&parameters)).await.map(|list| list.items).or_else(unseen)?;
+        with_retries(retry, || simulations.list(&parameters)).await.map(|list| list.items).or_else(unseen)?;
     Ok(has_turn(&leases, &simulations))
 }
 
@@ -202,10 +202,10 @@ fn has_turn(leases: &[Lease], simulations: &[Simulation]) -> Option<String> {
     simulations.iter().find(runs).map(ResourceExt::name_any)
 }
 
-/// Creates or replaces the Lease; `None` if somebody else was quicker.
-async fn put(api: &Api<Lease>, wanted: &Lease, patience: &Patience) -> Result<Option<Lease>, Refusal> {
+/// Creates or replaces the Lease; `None` on a conflict.
+async fn put(api: &Api<Lease>, wanted: &Lease, retry: &RetryPolicy) -> Result<Option<Lease>, Refusal> {
     let parameters = Default::default();
-    let taken = patiently(patience, || async {
+    let taken = with_retries(retry, || async {
         let put = match wanted.metadata.resource_version {
             None => api.create(&parameters, wanted).await,
             Some(_) => api.replace(LEASE, &parameters, wanted).await,

@@ -14,7 +14,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::names;
 
-use super::request::{Patience, Refusal, patiently};
+use super::request::{Refusal, RetryPolicy, with_retries};
 use super::virtualise::{Root, owner};
 
 /// The API server learns of a new configuration within a second or two.
@@ -25,7 +25,7 @@ const TIMEOUT_SECONDS: u32 = 5;
 /// Creates the configuration.
 pub(crate) async fn install(
     client: &Client,
-    patience: &Patience,
+    retry: &RetryPolicy,
     simulation: &str,
     root: &Root,
     url: &str,
@@ -35,13 +35,13 @@ pub(crate) async fn install(
         serde_json::from_value(configuration(simulation, root, url, authority)).expect("this is a configuration");
     let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let parameters = PostParams::default();
-    match patiently(patience, || api.create(&parameters, &configuration)).await {
+    match with_retries(retry, || api.create(&parameters, &configuration)).await {
         Err(refusal) if !refusal.is_already_there() => return Err(refusal),
         Ok(_) => return Ok(()),
         Err(_) => {}
     }
     let name = names::webhook(simulation);
-    let there = patiently(patience, || api.get(&name)).await?;
+    let there = with_retries(retry, || api.get(&name)).await?;
     if there.owner_references().iter().any(|owner| owner.uid == root.uid.as_str()) {
         // The first try's answer was lost.
         return Ok(());

@@ -12,7 +12,7 @@ use super::clock::Clock;
 #[derive(Debug)]
 pub(crate) struct Pace {
     clock: Mutex<Clock>,
-    /// Told when the clock is paused or goes on, so that whoever waits looks again.
+    /// Notified when the clock is paused or resumed, so that waiting tasks check again.
     changed: watch::Sender<()>,
 }
 

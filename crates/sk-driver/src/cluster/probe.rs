@@ -41,7 +41,7 @@ pub(crate) enum Reachability {
     Reached,
     /// The webhook was not called, or did not respond.
     Missed(String),
-    /// Nobody knows: the API server is away, or somebody else's policy refused the pod.
+    /// Unknown: the API server is unreachable, or another policy refused the pod.
     Unclear(String),
 }
 
@@ -56,7 +56,7 @@ impl Probe {
     /// Creates the namespace of the dry requests. It goes with the run's root.
     pub(crate) async fn new(context: &Arc<Context>) -> Result<Self, Refusal> {
         let namespace = context.virtualiser.namespace(NAMESPACE);
-        let kind = context.kinds.get(&Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
+        let kind = context.kinds.get(&Gvk::new_static("", "v1", "Namespace"), &context.retry).await?;
         let value = context.virtualiser.new_namespace(NAMESPACE);
         let made = context.applier().apply(&kind, &ObjectKey::cluster(namespace.clone()), &value).await?;
         if made == Done::LeftAlone {
@@ -88,14 +88,14 @@ impl Probe {
     }
 
     /// Asks until the webhook was reached, for so long; otherwise what was heard last.
-    pub(crate) async fn until_reached(&self, patience: Duration) -> Result<(), Reachability> {
+    pub(crate) async fn until_reached(&self, limit: Duration) -> Result<(), Reachability> {
         let began = Instant::now();
         loop {
             let answer = self.look().await;
             if answer == Reachability::Reached {
                 return Ok(());
             }
-            if began.elapsed() >= patience || !self.context.patience.pause(LOOK).await {
+            if began.elapsed() >= limit || !self.context.retry.pause(LOOK).await {
                 return Err(answer);
             }
         }
@@ -117,7 +117,7 @@ impl Probe {
                 }
                 Reachability::Reached | Reachability::Unclear(_) => {}
                 Reachability::Missed(words) => {
-                    self.context.tally.count(|totals| totals.webhook_outage_secs += since.as_secs_f64());
+                    self.context.counters.count(|totals| totals.webhook_outage_secs += since.as_secs_f64());
                     if was_reached {
                         tracing::warn!("the API server does not reach the webhook; new pods wait for it: {words}");
                     }
@@ -131,7 +131,7 @@ impl Probe {
 fn judge(answer: Result<Pod, kube::Error>) -> Reachability {
     match answer {
         Ok(pod) if pod.annotations().get(PROBE).is_some_and(|word| word == SEEN) => Reachability::Reached,
-        Ok(_) => Reachability::Missed("the API server takes new pods without asking".to_owned()),
+        Ok(_) => Reachability::Missed("the API server admits new pods without calling the webhook".to_owned()),
         Err(error) => {
             let words = error.to_string();
             if is_webhook_failure(&words) { Reachability::Missed(words) } else { Reachability::Unclear(words) }

@@ -17,9 +17,9 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::applier::{Done, Namespaces, is_namespace};
 use super::context::Context;
+use super::counters::Due;
 use super::kinds::Kind;
 use super::request::Refusal;
-use super::tally::Due;
 use super::virtualise::service_accounts;
 use sk_replay::plan::{Action, Operation, Plan, Window};
 
@@ -60,10 +60,10 @@ struct Task {
     kind: Kind,
     /// As the run calls it.
     key: ObjectKey,
-    deed: Deed,
+    action: TaskAction,
 }
 
-enum Deed {
+enum TaskAction {
     Apply { virtualised: Value, replicas: Option<i64> },
     Delete,
 }
@@ -153,36 +153,36 @@ impl Dispatcher {
             Action::Delete(object) => (object, None),
         };
         if let Some(why) = self.context.virtualiser.left_out(&object, value.as_ref()) {
-            self.context.tally.left_out(why);
-            return self.context.tally.answered(due);
+            self.context.counters.left_out(why);
+            return self.context.counters.answered(due);
         }
         match self.prepare(due, &object, value).await {
             Ok(Some(task)) => self.give(task).await,
-            Ok(None) => self.context.tally.answered(due),
-            Err(Refusal::Stopped { .. }) => self.context.tally.count(|totals| totals.abandoned += 1),
+            Ok(None) => self.context.counters.answered(due),
+            Err(Refusal::Stopped { .. }) => self.context.counters.count(|totals| totals.abandoned += 1),
             Err(refusal) => {
                 self.context.refused(&object, &refusal);
-                self.context.tally.answered(due);
+                self.context.counters.answered(due);
             }
         }
     }
 
     /// Sees to what the operation needs; `None` if it is not to be carried out.
     async fn prepare(&mut self, due: Due, object: &ObjectRef, value: Option<Value>) -> Result<Option<Task>, Refusal> {
-        let kind = self.context.kinds.get(&object.gvk, &self.context.patience).await?;
+        let kind = self.context.kinds.get(&object.gvk, &self.context.retry).await?;
         let object = in_scope(object, &kind);
         let key = self.context.virtualiser.key(&object);
         let Some(value) = value else {
             // What is in a namespace that the run has not made is not the run's to delete.
             let is_ours = object.key.namespace.as_ref().is_none_or(|name| self.namespaces.ours.contains(name));
-            return Ok(is_ours.then_some(Task { due, object, kind, key, deed: Deed::Delete }));
+            return Ok(is_ours.then_some(Task { due, object, kind, key, action: TaskAction::Delete }));
         };
         let templates = self.context.config.template_paths(&object.gvk);
         if let Some(namespace) = &object.key.namespace {
             if !self.has_namespace(namespace).await? {
                 let name = self.context.virtualiser.namespace(namespace);
                 let why = format!("namespace {name} was there before the run; choose another virtualNsPrefix");
-                self.context.tally.left_alone(&object, &why);
+                self.context.counters.left_alone(&object, &why);
                 return Ok(None);
             }
             for account in service_accounts(&value, &templates) {
@@ -190,11 +190,11 @@ impl Dispatcher {
             }
         }
         if object.gvk.group == "batch" && object.gvk.kind == "CronJob" && self.cron_jobs.insert(object.key.clone()) {
-            self.context.tally.count(|totals| totals.cron_jobs += 1);
+            self.context.counters.count(|totals| totals.cron_jobs += 1);
         }
         let replicas = value.pointer("/spec/replicas").and_then(Value::as_i64);
         let virtualised = self.context.virtualiser.object(&object, value, &templates);
-        Ok(Some(Task { due, object, kind, key, deed: Deed::Apply { virtualised, replicas } }))
+        Ok(Some(Task { due, object, kind, key, action: TaskAction::Apply { virtualised, replicas } }))
     }
 
     async fn give(&mut self, task: Task) {
@@ -204,9 +204,9 @@ impl Dispatcher {
         let is_core = |kind: &str| task.object.gvk.group.is_empty() && task.object.gvk.kind == kind;
         if is_core("ServiceAccount") {
             let account = (task.object.key.namespace.clone().unwrap_or_default(), task.object.key.name.clone());
-            match task.deed {
-                Deed::Apply { .. } => self.accounts.insert(account),
-                Deed::Delete => self.accounts.remove(&account),
+            match task.action {
+                TaskAction::Apply { .. } => self.accounts.insert(account),
+                TaskAction::Delete => self.accounts.remove(&account),
             };
         }
         if !task.kind.is_namespaced || LOOKED_AT.into_iter().any(is_core) {
@@ -218,20 +218,20 @@ impl Dispatcher {
         let queue = usize::try_from(hasher.finish() % WORKERS as u64).unwrap_or(0);
         if self.queues[queue].send(Work::Do(Box::new(task))).await.is_err() {
             // Workers end only when their queue does, or by a panic, which has been reported.
-            self.context.tally.count(|totals| totals.abandoned += 1);
+            self.context.counters.count(|totals| totals.abandoned += 1);
         }
     }
 
     async fn change_namespace(&mut self, task: Task) {
         let name = task.object.key.name.clone();
-        match task.deed {
-            Deed::Delete => {
+        match task.action {
+            TaskAction::Delete => {
                 self.flush().await;
                 self.namespaces.ours.remove(&name);
                 self.accounts.retain(|(namespace, _)| *namespace != name);
                 perform(&self.context, task).await;
             }
-            Deed::Apply { .. } => {
+            TaskAction::Apply { .. } => {
                 let done = perform(&self.context, task).await;
                 self.know(&name, done);
             }
@@ -255,7 +255,7 @@ impl Dispatcher {
         if !self.namespaces.foreign.contains(namespace) {
             let context = &self.context;
             let value = context.virtualiser.new_namespace(namespace);
-            let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "Namespace"), &context.patience).await?;
+            let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "Namespace"), &context.retry).await?;
             let key = ObjectKey::cluster(context.virtualiser.namespace(namespace));
             let done = context.applier().apply(&kind, &key, &value).await?;
             self.know(namespace, Some(done));
@@ -270,7 +270,7 @@ impl Dispatcher {
         }
         let context = &self.context;
         let value = context.virtualiser.new_service_account(namespace, account);
-        let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "ServiceAccount"), &context.patience).await?;
+        let kind = context.kinds.get(&sk_core::Gvk::new_static("", "v1", "ServiceAccount"), &context.retry).await?;
         let key = ObjectKey::namespaced(context.virtualiser.namespace(namespace), account.clone());
         context.applier().apply(&kind, &key, &value).await.map(drop)
     }
@@ -358,16 +358,16 @@ impl Lanes {
 /// Was the run asked to stop? Then one more operation is not carried out.
 fn is_abandoned(context: &Context) -> bool {
     let stopped = context.stop.reason().is_some();
-    context.tally.count(|totals| totals.abandoned += u64::from(stopped));
+    context.counters.count(|totals| totals.abandoned += u64::from(stopped));
     stopped
 }
 
 /// Carries one operation out, however long its object takes to be free, and counts what came of it.
 async fn perform(context: &Context, task: Task) -> Option<Done> {
     let answer = match attempt(context, &task).await {
-        Ok(Done::Going) => match &task.deed {
-            Deed::Apply { virtualised, .. } => context.applier().apply(&task.kind, &task.key, virtualised).await,
-            Deed::Delete => Ok(Done::Yes),
+        Ok(Done::Going) => match &task.action {
+            TaskAction::Apply { virtualised, .. } => context.applier().apply(&task.kind, &task.key, virtualised).await,
+            TaskAction::Delete => Ok(Done::Yes),
         },
         answer => answer,
     };
@@ -376,13 +376,13 @@ async fn perform(context: &Context, task: Task) -> Option<Done> {
 
 /// Tries one operation once.
 async fn attempt(context: &Context, task: &Task) -> Result<Done, Refusal> {
-    let Task { object, kind, key, deed, .. } = task;
-    match deed {
-        Deed::Apply { virtualised, .. } => {
+    let Task { object, kind, key, action, .. } = task;
+    match action {
+        TaskAction::Apply { virtualised, .. } => {
             context.expect_pod(object, key, Some(virtualised));
             context.applier().apply_now(kind, key, virtualised).await
         }
-        Deed::Delete => {
+        TaskAction::Delete => {
             context.expect_pod(object, key, None);
             context.applier().delete(kind, key).await
         }
@@ -391,31 +391,31 @@ async fn attempt(context: &Context, task: &Task) -> Result<Done, Refusal> {
 
 /// Counts what came of an operation.
 async fn settle(context: &Context, task: Task, answer: Result<Done, Refusal>) -> Option<Done> {
-    let Task { due, object, kind, deed, .. } = task;
+    let Task { due, object, kind, action, .. } = task;
     if !matches!(answer, Err(Refusal::Stopped { .. })) {
-        context.tally.answered(due);
+        context.counters.answered(due);
     }
     match answer {
         Ok(Done::LeftAlone) => {
-            context.tally.left_alone(&object, "an object of that name was there before the run");
+            context.counters.left_alone(&object, "an object of that name was there before the run");
             Some(Done::LeftAlone)
         }
         Ok(done) => {
-            match deed {
-                Deed::Apply { replicas: None, .. } => {}
-                Deed::Apply { replicas, .. } => context.tell_replicas(&object, replicas).await,
-                Deed::Delete => context.tell_replicas(&object, None).await,
+            match action {
+                TaskAction::Apply { replicas: None, .. } => {}
+                TaskAction::Apply { replicas, .. } => context.tell_replicas(&object, replicas).await,
+                TaskAction::Delete => context.tell_replicas(&object, None).await,
             }
             Some(done)
         }
         // Nobody refused it: it did not come to its turn.
         Err(Refusal::Stopped { .. }) => {
-            context.tally.count(|totals| totals.abandoned += 1);
+            context.counters.count(|totals| totals.abandoned += 1);
             None
         }
         Err(refusal) => {
             if let Some(hint) = refusal.hint(&kind.resource.plural, &kind.resource.group, kind.is_namespaced) {
-                context.tally.missing_right(&hint);
+                context.counters.missing_right(&hint);
             }
             context.refused(&object, &refusal);
             None

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use kube::runtime::watcher;
 
+use super::counters::Counters;
 use super::stop::Stop;
-use super::tally::Tally;
 
 /// An API server that is upgraded or restarted is back within a minute or two.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// A request that is not answered for so long is lost: the API server itself ends ordinary ones after a minute.
+const RETRY_LIMIT: Duration = Duration::from_secs(180);
+/// Timeout of a request: the API server itself ends ordinary ones after a minute.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(65);
-/// So long after it was away, an API server may not have read yet who has which rights.
-const RIGHTS_PATIENCE: Duration = Duration::from_secs(10);
+/// For this long after it was unreachable, an API server may not have loaded RBAC yet.
+const RIGHTS_RETRY_LIMIT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -37,13 +37,13 @@ pub enum Refusal {
         words: String,
     },
     /// There was no usable answer for too long.
-    #[error("given up after {PATIENCE:?}: {last}")]
+    #[error("gave up after {RETRY_LIMIT:?}: {last}")]
     NoAnswer {
         /// What was heard last.
         last: String,
     },
     /// The run was asked to stop, and there was no usable answer in the time that it had left.
-    #[error("given up because the run was asked to stop: {last}")]
+    #[error("gave up because the run was asked to stop: {last}")]
     Stopped {
         /// What was heard last.
         last: String,
@@ -75,14 +75,14 @@ impl Refusal {
         matches!(self, Self::Server { code: 404, .. })
     }
 
-    /// Is it a right that an installation's account does not have, as RBAC says it?
+    /// Is it RBAC's message about a missing permission?
     fn is_missing_right(&self) -> bool {
         let says =
             |words: &str| ["system:serviceaccount:", " cannot ", "resource "].iter().all(|part| words.contains(part));
         matches!(self, Self::Server { code: 403, words, .. } if says(words))
     }
 
-    /// Does the server not know the caller, or no right of theirs? A server that has just started says so to everybody.
+    /// 401 or 403? A server that has just started answers so to everybody.
     fn may_be_early(&self) -> bool {
         let says = |words: &str| words.contains(" cannot ") && words.contains("resource ");
         match self {
@@ -92,13 +92,13 @@ impl Refusal {
         }
     }
 
-    /// What whoever may install can do about it, if there is something.
+    /// What an administrator can do about it, if anything.
     pub(crate) fn hint(&self, plural: &str, group: &str, is_namespaced: bool) -> Option<String> {
         let flag = if is_namespaced { "--also" } else { "--also-cluster" };
         let dot = if group.is_empty() { "" } else { "." };
         self.is_missing_right().then(|| {
             format!(
-                "the driver has no right to replay this kind; `skctl install sim {flag} {plural}{dot}{group}` gives it"
+                "the driver lacks the permission to replay this kind; `skctl install sim {flag} {plural}{dot}{group}` grants it"
             )
         })
     }
@@ -109,25 +109,25 @@ impl Refusal {
     }
 }
 
-/// How long requests are tried: until they are answered, or, once somebody insists on a stop, until this part's grace is over.
-/// Further tries are counted.
+/// How long requests are retried: until they are answered, or, once the run is being stopped, until this part's grace
+/// period is over. Retries are counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Patience {
-    tally: Tally,
+pub(crate) struct RetryPolicy {
+    counters: Counters,
     stop: Stop,
     grace: Duration,
-    /// When the server was last found to be away; clones share it.
+    /// When the server was last unreachable; clones share it.
     away: Arc<Mutex<Option<Instant>>>,
     in_need: bool,
 }
 
-impl Patience {
-    pub(crate) fn new(tally: &Tally, stop: &Stop, grace: Duration) -> Self {
-        Self { tally: tally.clone(), stop: stop.clone(), grace, away: Arc::default(), in_need: false }
+impl RetryPolicy {
+    pub(crate) fn new(counters: &Counters, stop: &Stop, grace: Duration) -> Self {
+        Self { counters: counters.clone(), stop: stop.clone(), grace, away: Arc::default(), in_need: false }
     }
 
-    /// For what cannot do without its rights, so that each of them is waited for. The replay does without: a kind that it
-    /// may not write is refused at once, unless the server has just been away.
+    /// Retries 403 for a while, for requests that are indispensable. The replay is not: a kind that it may not write is
+    /// refused at once, unless the server has just been unreachable.
     pub(crate) fn in_need(self) -> Self {
         Self { in_need: true, ..self }
     }
@@ -142,24 +142,24 @@ impl Patience {
         }
     }
 
-    /// The server was found to be away: it may have been restarted.
+    /// The server was unreachable: it may have been restarted.
     fn note_away(&self) {
         *self.away.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// May the server know no rights yet, for a request that began then?
+    /// May the server not have loaded RBAC yet, for a request that began then?
     fn is_early(&self, began: Instant) -> bool {
         let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
         let since = if self.in_need { away.max(Some(began)) } else { away };
-        since.is_some_and(|since| since.elapsed() < RIGHTS_PATIENCE)
+        since.is_some_and(|since| since.elapsed() < RIGHTS_RETRY_LIMIT)
     }
 
-    /// Waits until the run was asked to stop and there is no time left.
+    /// Waits until the run was asked to stop and its grace period is over.
     pub(crate) async fn over(&self) {
         self.stop.over(self.grace).await;
     }
 
-    /// Waits so long. `false`: the run was asked to stop, and there is no time left.
+    /// Waits this long. `false`: the run was asked to stop, and its grace period is over.
     pub(crate) async fn pause(&self, length: Duration) -> bool {
         tokio::select! {
             () = self.over() => false,
@@ -167,7 +167,7 @@ impl Patience {
         }
     }
 
-    /// Makes a request until it is answered or refused; each try may take `limit`.
+    /// Repeats a request until it is answered or refused; each attempt may take `limit`.
     pub(crate) async fn within<T, Fut>(&self, limit: Duration, mut request: impl FnMut() -> Fut) -> Result<T, Refusal>
     where
         Fut: Future<Output = Result<T, kube::Error>>,
@@ -204,16 +204,16 @@ impl Patience {
                     None
                 }
             };
-            if began.elapsed() >= PATIENCE {
+            if began.elapsed() >= RETRY_LIMIT {
                 return Err(Refusal::NoAnswer { last });
             }
             tracing::debug!("trying again: {last}");
             let was_webhook = is_webhook_failure(&last);
-            self.tally.count(|totals| {
+            self.counters.count(|totals| {
                 totals.retries += 1;
                 totals.webhook_failures += u64::from(was_webhook);
             });
-            if !self.pause(asked.unwrap_or(pause).min(PATIENCE)).await {
+            if !self.pause(asked.unwrap_or(pause).min(RETRY_LIMIT)).await {
                 return Err(Refusal::Stopped { last });
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -221,7 +221,7 @@ impl Patience {
     }
 }
 
-/// An error and what is behind it: who connects in vain says little more than that.
+/// An error and its causes: a failed connection alone says little.
 pub(crate) fn whole_story(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     let mut parts: Vec<String> = causes.collect();
@@ -244,11 +244,11 @@ enum Verdict {
 }
 
 /// Makes an ordinary request until it is answered or refused.
-pub(crate) async fn patiently<T, Fut>(patience: &Patience, request: impl FnMut() -> Fut) -> Result<T, Refusal>
+pub(crate) async fn with_retries<T, Fut>(retry: &RetryPolicy, request: impl FnMut() -> Fut) -> Result<T, Refusal>
 where
     Fut: Future<Output = Result<T, kube::Error>>,
 {
-    patience.within(ANSWER_LIMIT, request).await
+    retry.within(ANSWER_LIMIT, request).await
 }
 
 fn judge(error: &kube::Error) -> Verdict {
@@ -309,16 +309,16 @@ mod tests {
 
     #[tokio::test]
     async fn tries_are_counted() {
-        let tally = Tally::default();
-        let patience = Patience::new(&tally, &Stop::default(), Duration::ZERO);
+        let counters = Counters::default();
+        let retry = RetryPolicy::new(&counters, &Stop::default(), Duration::ZERO);
         let mut left = 3;
-        let answer = patiently(&patience, || {
+        let answer = with_retries(&retry, || {
             left -= 1;
             let answer = if left == 0 { Ok(7) } else { Err(status(503, "x", 0)) };
             async move { answer }
         });
         assert_eq!(answer.await, Ok(7));
-        assert_eq!(tally.totals().retries, 2);
+        assert_eq!(counters.totals().retries, 2);
     }
 
     const NO_RIGHT: &str = "maps is forbidden: User \"u\" cannot patch resource \"maps\" in API group \"\"";
@@ -328,32 +328,32 @@ mod tests {
     }
 
     /// Gives these answers one after the other, and then success.
-    async fn answers(patience: &Patience, answers: Vec<kube::Error>) -> Result<(), Refusal> {
+    async fn answers(retry: &RetryPolicy, answers: Vec<kube::Error>) -> Result<(), Refusal> {
         let mut answers = answers.into_iter();
-        patiently(patience, || std::future::ready(answers.next().map_or(Ok(()), Err))).await
+        with_retries(retry, || std::future::ready(answers.next().map_or(Ok(()), Err))).await
     }
 
     #[tokio::test]
     async fn a_right_that_is_missing_after_the_server_was_away_is_asked_for_again() {
-        let patience = Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO);
-        let refused = answers(&patience, vec![no_right()]).await;
+        let retry = RetryPolicy::new(&Counters::default(), &Stop::default(), Duration::ZERO);
+        let refused = answers(&retry, vec![no_right()]).await;
         assert!(matches!(refused, Err(Refusal::Server { code: 403, .. })), "the server was there: {refused:?}");
         let away = || kube::Error::Service("connection refused".into());
-        assert_eq!(answers(&patience, vec![away(), no_right(), status(401, "Unauthorized", 0)]).await, Ok(()));
-        assert_eq!(answers(&patience.clone(), vec![no_right()]).await, Ok(()), "clones know of it");
-        let quota = answers(&patience, vec![status(403, "Forbidden", 0)]).await;
+        assert_eq!(answers(&retry, vec![away(), no_right(), status(401, "Unauthorized", 0)]).await, Ok(()));
+        assert_eq!(answers(&retry.clone(), vec![no_right()]).await, Ok(()), "clones know of it");
+        let quota = answers(&retry, vec![status(403, "Forbidden", 0)]).await;
         assert!(quota.is_err(), "what is no right does not pass");
-        let needy = Patience::new(&Tally::default(), &Stop::default(), Duration::ZERO).in_need();
+        let needy = RetryPolicy::new(&Counters::default(), &Stop::default(), Duration::ZERO).in_need();
         assert_eq!(answers(&needy, vec![no_right(), status(401, "Unauthorized", 0)]).await, Ok(()));
-        assert!(!needy.is_early(Instant::now().checked_sub(RIGHTS_PATIENCE).unwrap()), "not for ever");
+        assert!(!needy.is_early(Instant::now().checked_sub(RIGHTS_RETRY_LIMIT).unwrap()), "not for ever");
     }
 
     #[tokio::test]
     async fn a_server_that_does_not_answer_is_not_waited_for_when_the_run_is_asked_to_stop() {
         let stop = Stop::default();
-        let patience = Patience::new(&Tally::default(), &stop, Duration::from_millis(50));
-        let silent = patiently(&patience, std::future::pending::<Result<(), kube::Error>>);
-        let refused = patience.within(ANSWER_LIMIT, || async { Err::<(), _>(status(429, "TooManyRequests", 60)) });
+        let retry = RetryPolicy::new(&Counters::default(), &stop, Duration::from_millis(50));
+        let silent = with_retries(&retry, std::future::pending::<Result<(), kube::Error>>);
+        let refused = retry.within(ANSWER_LIMIT, || async { Err::<(), _>(status(429, "TooManyRequests", 60)) });
         let (silent, refused, ()) = tokio::join!(silent, refused, async { stop.insist("enough") });
         assert_eq!(silent, Err(Refusal::Stopped { last: "no answer yet".into() }));
         assert_eq!(refused, Err(Refusal::Stopped { last: "words (429)".into() }));

@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use sk_api::simulation::{SimulationRoot, crds, names};
 
-use super::request::{Patience, Refusal, patiently};
+use super::request::{Refusal, RetryPolicy, with_retries};
 use super::virtualise::Root;
 
 /// How long garbage collection may take: 20,000 pods at 100 a second are 200 s.
@@ -25,7 +25,7 @@ const GONE_LOOK: Duration = Duration::from_millis(250);
 const ESTABLISHED_PATIENCE: Duration = Duration::from_secs(60);
 /// On a kind that a driver brought, followed by a simulation's name: who uses it.
 const USED_BY: &str = "used-by.simkube.io/";
-/// How often taking the kind away is tried while somebody changes it. Then it stays, which harms nobody.
+/// How often removing the CRD is tried while others change it. After that it stays, which is harmless.
 const RELEASE_TRIES: usize = 5;
 
 /// Why a root could not be made or removed.
@@ -73,7 +73,7 @@ pub enum RootError {
 /// Makes and removes the roots of one simulation.
 pub(crate) struct Roots<'r> {
     pub(crate) client: &'r Client,
-    pub(crate) patience: &'r Patience,
+    pub(crate) retry: &'r RetryPolicy,
     pub(crate) simulation: &'r str,
 }
 
@@ -92,7 +92,7 @@ impl Roots<'_> {
     pub(crate) async fn create(&self, repetition: u32, has_controller: bool) -> Result<Root, RootError> {
         let name = names::driver_root(self.simulation, repetition);
         let (api, above) = (self.api(), names::metaroot(self.simulation));
-        let metaroot = patiently(self.patience, || api.get_metadata_opt(&above)).await;
+        let metaroot = with_retries(self.retry, || api.get_metadata_opt(&above)).await;
         let metaroot = metaroot.map_err(Self::refused("find", &above))?;
         let owner = owner(&above, metaroot.map(|root| root.metadata));
         if has_controller && owner.is_none() {
@@ -105,10 +105,10 @@ impl Roots<'_> {
         }))
         .expect("this is a SimulationRoot");
         let parameters = PostParams::default();
-        let made = patiently(self.patience, || api.create(&parameters, &root)).await;
+        let made = with_retries(self.retry, || api.create(&parameters, &root)).await;
         let made = match made {
             // The first try's answer was lost: an earlier one would have been removed before.
-            Err(refusal) if refusal.is_already_there() => patiently(self.patience, || api.get(&name)).await,
+            Err(refusal) if refusal.is_already_there() => with_retries(self.retry, || api.get(&name)).await,
             made => made,
         };
         let made = made.map_err(Self::refused("create", &name))?;
@@ -121,7 +121,7 @@ impl Roots<'_> {
         let selector =
             format!("{}={},{}={}", names::SIMULATION_LABEL, self.simulation, names::COMPONENT_LABEL, names::DRIVER);
         let (api, parameters) = (self.api(), ListParams::default().labels(&selector));
-        let found = patiently(self.patience, || api.list(&parameters)).await;
+        let found = with_retries(self.retry, || api.list(&parameters)).await;
         let found = found.map_err(Self::refused("find", &selector))?;
         for root in &found.items {
             let name = root.name_any();
@@ -141,7 +141,7 @@ impl Roots<'_> {
         let api = self.api();
         let this_one = Preconditions { uid: Some(root.uid.to_string()), resource_version: None };
         let parameters = DeleteParams::foreground().preconditions(this_one);
-        let deleting = patiently(self.patience, || async {
+        let deleting = with_retries(self.retry, || async {
             match api.delete(&root.name, &parameters).await {
                 Ok(_) => Ok(true),
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
@@ -155,12 +155,12 @@ impl Roots<'_> {
         }
         let began = Instant::now();
         while began.elapsed() < GONE_PATIENCE {
-            let there = patiently(self.patience, || api.get_metadata_opt(&root.name)).await;
+            let there = with_retries(self.retry, || api.get_metadata_opt(&root.name)).await;
             let there = there.map_err(Self::refused("find", &root.name))?;
             if there.is_none_or(|there| there.uid().as_deref() != Some(root.uid.as_str())) {
                 return Ok(());
             }
-            if !self.patience.pause(GONE_LOOK).await {
+            if !self.retry.pause(GONE_LOOK).await {
                 break;
             }
         }
@@ -174,7 +174,7 @@ impl Roots<'_> {
         let (api, ours) =
             (Api::<Namespace>::all(self.client.clone()), format!("{}={}", names::SIMULATION_LABEL, self.simulation));
         let parameters = ListParams::default().labels(&ours);
-        let namespaces = patiently(self.patience, || api.list_metadata(&parameters)).await.map(|list| list.items);
+        let namespaces = with_retries(self.retry, || api.list_metadata(&parameters)).await.map(|list| list.items);
         let is_ours = |namespace: &PartialObjectMeta<Namespace>| {
             namespace.owner_references().iter().any(|owner| owner.uid == root.uid.as_str())
         };
@@ -195,7 +195,7 @@ impl Roots<'_> {
         let began = Instant::now();
         while began.elapsed() < ESTABLISHED_PATIENCE {
             let there =
-                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+                with_retries(self.retry, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
             let is_noted = match there.map(|kind| kind.metadata) {
                 None => self.bring_kind().await?,
                 // The last of its users has just taken it away; it has to be gone first.
@@ -207,20 +207,20 @@ impl Roots<'_> {
             if is_noted && self.api().list(&ListParams::default().limit(1)).await.is_ok() {
                 return Ok(());
             }
-            if !self.patience.pause(GONE_LOOK).await {
+            if !self.retry.pause(GONE_LOOK).await {
                 break;
             }
         }
         Err(wrong(&format!("it is not served after {:.0} s", began.elapsed().as_secs_f64())))
     }
 
-    /// Creates the kind. `false`: somebody was quicker.
+    /// Creates the CRD. `false`: it exists.
     async fn bring_kind(&self) -> Result<bool, RootError> {
         let mut kind = crds().into_iter().find(|kind| kind.name_any() == root_kind()).expect("it is one of the two");
         kind.labels_mut().insert(names::SIMULATION_LABEL.to_owned(), self.simulation.to_owned());
         kind.annotations_mut().insert(self.use_annotation(), "driver".to_owned());
         let (api, parameters) = (self.kinds(), PostParams::default());
-        match patiently(self.patience, || api.create(&parameters, &kind)).await {
+        match with_retries(self.retry, || api.create(&parameters, &kind)).await {
             Err(refusal) if refusal.is_already_there() => Ok(false),
             Err(refusal) => Err(wrong(&refusal)),
             Ok(_) => {
@@ -236,7 +236,7 @@ impl Roots<'_> {
         let (api, name) = (self.kinds(), root_kind());
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {self.use_annotation(): note}}}));
         let parameters = PatchParams::default();
-        let noted = patiently(self.patience, || async {
+        let noted = with_retries(self.retry, || async {
             match api.patch_metadata(&name, &parameters, &patch).await {
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(None),
                 noted => noted.map(|kind| Some(kind.metadata)),
@@ -251,7 +251,7 @@ impl Roots<'_> {
         for _ in 0..RELEASE_TRIES {
             let (api, name) = (self.kinds(), root_kind());
             let there =
-                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+                with_retries(self.retry, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
             let Some(kind) = there.map(|kind| kind.metadata).filter(is_brought) else { return Ok(()) };
             let Some(kind) = self.note_use(kind.uid, Value::Null).await? else { continue };
             if self.is_used(&kind).await? {
@@ -269,14 +269,14 @@ impl Roots<'_> {
         Ok(())
     }
 
-    /// The API server takes a moment to stop serving a kind. One that lingers harms nobody.
+    /// The API server takes a moment to stop serving a kind. One that lingers is harmless.
     async fn wait_until_kind_is_gone(&self, uid: Option<&str>) -> Result<(), RootError> {
         let (api, name, began) = (self.kinds(), root_kind(), Instant::now());
         while began.elapsed() < ESTABLISHED_PATIENCE {
             let there =
-                patiently(self.patience, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
+                with_retries(self.retry, || api.get_metadata_opt(&name)).await.map_err(|error| wrong(&error))?;
             let is_there = there.is_some_and(|kind| kind.uid().as_deref() == uid);
-            if !is_there || !self.patience.pause(GONE_LOOK).await {
+            if !is_there || !self.retry.pause(GONE_LOOK).await {
                 break;
             }
         }
@@ -290,12 +290,12 @@ impl Roots<'_> {
             return Ok(true);
         }
         let (kinds, installed) = (self.kinds(), format!("simulations.{}", names::GROUP));
-        let there = patiently(self.patience, || kinds.get_metadata_opt(&installed)).await;
+        let there = with_retries(self.retry, || kinds.get_metadata_opt(&installed)).await;
         if there.map_err(|refusal| wrong(&refusal))?.is_some() {
             return Ok(true);
         }
         let (roots, parameters) = (self.api(), ListParams::default().limit(1));
-        let roots = patiently(self.patience, || roots.list(&parameters)).await.map_err(|refusal| wrong(&refusal))?;
+        let roots = with_retries(self.retry, || roots.list(&parameters)).await.map_err(|refusal| wrong(&refusal))?;
         Ok(!roots.items.is_empty())
     }
 

@@ -17,20 +17,20 @@ use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
 use super::clock::Clock;
 use super::context::{Context, RecorderMessage};
-use super::deliver::{DeliverError, Destination};
+use super::counters::{Counters, Totals};
 use super::error::RunError;
 use super::hooks;
 use super::judge::{Judge, Judged};
 use super::kinds::Kinds;
 use super::pace::Pace;
 use super::replay::{self, Ended};
-use super::request::{Patience, patiently};
-use super::rights::Rights;
+use super::request::{RetryPolicy, with_retries};
+use super::role_binding::RoleBinder;
 use super::root::Roots;
 use super::serving::{self, Webhook};
-use super::status::Told;
+use super::status::SimulationStatus;
 use super::stop::Stop;
-use super::tally::{Tally, Totals};
+use super::upload::{Destination, UploadError};
 use super::virtualise::{Root, Virtualiser};
 use super::volumes;
 use super::watch;
@@ -46,7 +46,7 @@ const MAX_WAITING_CHANGES: usize = 8_192;
 /// The watch is a few milliseconds behind; what happened at the very end is waited for so long.
 const LAST_LOOK: Duration = Duration::from_millis(500);
 
-/// What a record says where the cluster did not tell its version.
+/// The version in the record if the cluster's is unknown.
 const UNKNOWN_VERSION: &str = "unknown";
 
 /// How long the first list of pods and nodes may take.
@@ -67,11 +67,11 @@ pub struct Options {
     pub listed: BTreeSet<Gvk>,
     /// How the API server reaches the driver.
     pub webhook: Webhook,
-    /// Where the record goes.
+    /// The destination of the record.
     pub destination: Destination,
     /// What the run is judged by, where no controller keeps its record for somebody else to judge.
     pub judge: Option<Arc<Judge>>,
-    /// Is the Simulation in the cluster, to be watched and told of progress?
+    /// Is the Simulation in the cluster, so that its spec is watched and its status written?
     pub in_cluster: bool,
     /// May the Simulation's hooks run? In a cluster, whoever installed the controller decides that.
     pub allow_hooks: bool,
@@ -137,8 +137,8 @@ struct Begun {
 
 impl Run<'_> {
     /// Makes the root, performs, and removes the root with all that it owns.
-    pub(super) async fn under_a_root(&self, begin: &Patience, clean_up: &Patience) -> Result<Outcome, RunError> {
-        let roots = |patience| Roots { client: &self.client, patience, simulation: &self.name };
+    pub(super) async fn under_a_root(&self, begin: &RetryPolicy, clean_up: &RetryPolicy) -> Result<Outcome, RunError> {
+        let roots = |retry| Roots { client: &self.client, retry, simulation: &self.name };
         roots(begin).remove_leftovers(self.options.in_cluster).await?;
         let root = roots(begin).create(self.options.repetition, self.options.in_cluster).await?;
         tracing::info!(simulation = self.name, repetition = self.options.repetition, "the run begins");
@@ -155,21 +155,21 @@ impl Run<'_> {
         }
     }
 
-    async fn perform(&self, root: &Root, begin: &Patience, servers: &mut JoinSet<()>) -> Result<Outcome, RunError> {
+    async fn perform(&self, root: &Root, begin: &RetryPolicy, servers: &mut JoinSet<()>) -> Result<Outcome, RunError> {
         let hooks = &self.simulation.spec.hooks;
         hooks::run_all("preRun", &hooks.pre_run_hooks, self.simulation, begin).await?;
         let scratch = tempfile::tempdir().map_err(RunError::Scratch)?;
         let kubernetes = self.kubernetes(begin).await;
         let Begun { context, recorder, mut tasks, serving } = self.begin(scratch.path(), root, servers).await?;
-        let told = self.told().await?;
+        let status = self.status().await?;
         let operations = replay::read(self.trace.clone(), self.options.window);
         // The clock starts last: whatever is prepared after it would make the first operations late.
         if self.simulation.spec.paused_time.is_none() {
             context.pace.set_paused(false);
         }
-        if let Some(told) = &told {
-            tasks.spawn(told.clone().follow(context.clone()));
-            tasks.spawn(told.clone().tell(context.clone()));
+        if let Some(status) = &status {
+            tasks.spawn(status.clone().follow(context.clone()));
+            tasks.spawn(status.clone().write_progress(context.clone()));
         }
         let replayed = replay::replay(&context, operations, self.options.window.end).await;
         tokio::time::sleep(LAST_LOOK).await;
@@ -179,16 +179,16 @@ impl Run<'_> {
         let partial = !matches!(replayed, Ok(Ended::Whole));
         let staged = self.finish(&context, recorder, end, partial, kubernetes).await?;
         let (staged, judged) = self.judge(staged).await?;
-        let patience = Patience::new(&context.tally, &self.stop, self.options.grace(Phase::Record)).in_need();
-        let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &patience).await;
-        let totals = context.tally.totals();
+        let retry = RetryPolicy::new(&context.counters, &self.stop, self.options.grace(Phase::Record)).in_need();
+        let hooked = hooks::run_all("postRun", &hooks.post_run_hooks, self.simulation, &retry).await;
+        let totals = context.counters.totals();
         let telling = async {
-            if let Some(told) = &told {
-                told.tell_totals(&context, &patience, &totals, partial).await;
+            if let Some(status) = &status {
+                status.write_totals(&context, &retry, &totals, partial).await;
             }
         };
         // At once: an API server that is away must not use up the time that a stopped run has for its record.
-        let (record, ()) = tokio::join!(self.deliver(staged, scratch, &patience), telling);
+        let (record, ()) = tokio::join!(self.upload(staged, scratch, &retry), telling);
         let record = record?;
         tracing::info!(record, "the record is complete");
         let ended = replayed?;
@@ -211,14 +211,14 @@ impl Run<'_> {
         completing.await.map_err(|_| RunError::Recorder)?
     }
 
-    /// Sends the record to where it goes. One that does not arrive is kept where it was written.
-    async fn deliver(&self, staged: Staged, scratch: TempDir, patience: &Patience) -> Result<String, RunError> {
+    /// Uploads the record. If that fails, it is kept where it was written.
+    async fn upload(&self, staged: Staged, scratch: TempDir, retry: &RetryPolicy) -> Result<String, RunError> {
         let destination = &self.options.destination;
         let folder = destination.folder(scratch.path());
-        let delivered = destination.deliver(staged, &self.name, self.options.repetition, patience).await;
+        let delivered = destination.upload(staged, &self.name, self.options.repetition, retry).await;
         delivered.map_err(|error| match error {
             // It was not even put together.
-            DeliverError::Record(error) => RunError::Record(error),
+            UploadError::Record(error) => RunError::Record(error),
             error => {
                 let _ = scratch.keep();
                 RunError::Deliver { error: Box::new(error), kept: folder }
@@ -230,7 +230,7 @@ impl Run<'_> {
     async fn begin(&self, scratch: &Path, root: &Root, servers: &mut JoinSet<()>) -> Result<Begun, RunError> {
         let (changes, received) = mpsc::channel(MAX_WAITING_CHANGES);
         let recorder = self.record(scratch, received)?;
-        let context = self.share(root, changes, self.rights().await?);
+        let context = self.share(root, changes, self.role_binder().await?);
         let mut tasks = JoinSet::new();
         let lives = self.trace.lives()?.collect::<Result<Vec<_>, _>>()?;
         let delays = delays(&self.simulation.spec.lifecycle_params);
@@ -260,18 +260,18 @@ impl Run<'_> {
     }
 
     /// A controller's driver has its installation's rights, and binds them in each namespace; others have their own.
-    async fn rights(&self) -> Result<Rights, RunError> {
+    async fn role_binder(&self) -> Result<RoleBinder, RunError> {
         if !self.options.in_cluster {
-            return Ok(Rights::default());
+            return Ok(RoleBinder::default());
         }
-        let patience = Patience::new(&Tally::default(), &self.stop, self.options.grace(Phase::Replay)).in_need();
-        Rights::of_account(&self.client, &patience).await.map_err(RunError::Rights)
+        let retry = RetryPolicy::new(&Counters::default(), &self.stop, self.options.grace(Phase::Replay)).in_need();
+        RoleBinder::of_account(&self.client, &retry).await.map_err(RunError::RoleBinder)
     }
 
     /// Makes what all parts share.
-    fn share(&self, root: &Root, recorder: mpsc::Sender<RecorderMessage>, rights: Rights) -> Arc<Context> {
+    fn share(&self, root: &Root, recorder: mpsc::Sender<RecorderMessage>, role_binder: RoleBinder) -> Arc<Context> {
         let spec = &self.simulation.spec;
-        let tally = Tally::default();
+        let counters = Counters::default();
         Arc::new(Context {
             client: self.client.clone(),
             virtualiser: Virtualiser {
@@ -280,11 +280,11 @@ impl Run<'_> {
                 root: root.clone(),
                 listed: self.options.listed.clone(),
             },
-            rights,
+            role_binder,
             config: self.trace.config().clone(),
             kinds: Kinds::new(self.client.clone()),
-            patience: Patience::new(&tally, &self.stop, self.options.grace(Phase::Replay)),
-            tally,
+            retry: RetryPolicy::new(&counters, &self.stop, self.options.grace(Phase::Replay)),
+            counters,
             parted: Mutex::default(),
             pace: Pace::new(Clock::paused(self.options.window.start, spec.speed, Instant::now())),
             stop: self.stop.clone(),
@@ -294,20 +294,20 @@ impl Run<'_> {
         })
     }
 
-    /// The Simulation in the cluster, if it is there, to be followed and told of progress. Counts the whole trace.
-    async fn told(&self) -> Result<Option<Told>, RunError> {
+    /// The status of the Simulation in the cluster, if it is there. Counts the whole trace.
+    async fn status(&self) -> Result<Option<SimulationStatus>, RunError> {
         if !self.options.in_cluster {
             return Ok(None);
         }
         let (trace, window) = (self.trace.clone(), self.options.window);
         let counted = tokio::task::spawn_blocking(move || count(&trace, window)).await;
         let events = counted.map_err(|_| RunError::Recorder)??;
-        Ok(Some(Told::new(self.client.clone(), &self.name, window, events)))
+        Ok(Some(SimulationStatus::new(self.client.clone(), &self.name, window, events)))
     }
 
     /// The cluster's version. Asked for at the beginning: a record is not lost because nobody answers at the end.
-    async fn kubernetes(&self, patience: &Patience) -> String {
-        match patiently(patience, || self.client.apiserver_version()).await {
+    async fn kubernetes(&self, retry: &RetryPolicy) -> String {
+        match with_retries(retry, || self.client.apiserver_version()).await {
             Ok(version) => format!("{}.{}", version.major, version.minor),
             Err(refusal) => {
                 tracing::warn!("cannot read the version of the cluster: {refusal}");
@@ -327,10 +327,10 @@ impl Run<'_> {
     ) -> Result<Staged, RunError> {
         let _ = context.recorder.send(RecorderMessage::End).await;
         let mut writer = recorder.await.map_err(|_| RunError::Recorder)??;
-        let totals = serde_json::to_vec_pretty(&context.tally.totals()).unwrap_or_default();
+        let totals = serde_json::to_vec_pretty(&context.counters.totals()).unwrap_or_default();
         writer.add_file("cluster.json", &totals)?;
         let mut warnings = gaps(&self.trace)?;
-        warnings.extend(context.tally.warnings(self.simulation.spec.speed));
+        warnings.extend(context.counters.warnings(self.simulation.spec.speed));
         let meta = self.meta(end, partial, kubernetes, warnings)?;
         Ok(writer.finish(&meta)?)
     }
@@ -348,7 +348,7 @@ impl Run<'_> {
         json!({"apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": self.name}, "spec": spec})
     }
 
-    /// The same question has the same id, wherever it is asked; each repetition is a question of its own.
+    /// The same inputs have the same id everywhere; each repetition has an id of its own.
     fn run_id(&self) -> Result<String, TraceError> {
         let Window { start, end, includes_end } = self.options.window;
         let request = self.request().to_string();
@@ -414,7 +414,7 @@ fn record(
     recorder.finish()
 }
 
-/// Hooks are commands of whoever wrote the Simulation, run with the driver's rights.
+/// Hooks are commands of the Simulation's author, run with the driver's permissions.
 pub(super) fn may_run_hooks(simulation: &Simulation, allowed: bool) -> Result<(), RunError> {
     let hooks = &simulation.spec.hooks;
     let has_ours = !hooks.pre_run_hooks.is_empty() || !hooks.post_run_hooks.is_empty();

@@ -18,7 +18,7 @@ use super::virtualise::Virtualiser;
 use super::webhook::Admission;
 
 /// Why a run without a webhook stops.
-const WEBHOOK_ENDED: &str = "the driver's webhook broke off";
+const WEBHOOK_ENDED: &str = "the driver's webhook server stopped";
 
 /// How the API server reaches the driver's webhook.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub enum Webhook {
         /// Where to listen.
         bind: SocketAddr,
         /// How long it may take until the API server reaches the driver.
-        patience: Duration,
+        retry: Duration,
     },
     /// The driver makes its own, and takes them away again.
     Own {
@@ -54,7 +54,7 @@ pub(crate) async fn start(
     let serving = servers.spawn(serve(listener, accepting, admission.router(), context.stop.clone()));
     if let Some((url, authority)) = own {
         let Virtualiser { simulation, root, .. } = &context.virtualiser;
-        own_webhook::install(&context.client, &context.patience, simulation, root, &url, &authority)
+        own_webhook::install(&context.client, &context.retry, simulation, root, &url, &authority)
             .await
             .map_err(RunError::Webhook)?;
     }
@@ -77,19 +77,19 @@ async fn serve(listener: TlsListener, accepting: JoinHandle<()>, router: Router,
 /// Waits until the API server reaches the webhook. Our own fails open, so that pods that come without it are seen by the
 /// watch and counted; the controller's must answer, and a run without it would not have a single pod.
 async fn reach(webhook: &Webhook, context: &Context, probe: &Probe) -> Result<(), RunError> {
-    let (patience, must_answer) = match webhook {
-        Webhook::Installed { patience, .. } => (*patience, true),
+    let (retry, must_answer) = match webhook {
+        Webhook::Installed { retry, .. } => (*retry, true),
         Webhook::Own { .. } => (own_webhook::EFFECT_PATIENCE, false),
     };
-    match probe.until_reached(patience).await {
+    match probe.until_reached(retry).await {
         Ok(()) => Ok(()),
         Err(Reachability::Missed(words)) if must_answer && context.stop.reason().is_none() => {
-            Err(RunError::WebhookUnreachable { waited: patience, words })
+            Err(RunError::WebhookUnreachable { waited: retry, words })
         }
         // A policy of somebody else's that refuses the probe says nothing of the webhook.
         Err(answer) => {
             tracing::warn!(
-                "it is not certain that the API server reaches the webhook (see --webhook-url for its address): {answer:?}"
+                "cannot verify that the API server reaches the webhook (see --webhook-url for its address): {answer:?}"
             );
             Ok(())
         }

@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use sk_api::simulation::{Simulation, names, status};
 
 use super::context::Context;
-use super::request::{Patience, patiently, whole_story};
-use super::tally::Totals;
+use super::counters::Totals;
+use super::request::{RetryPolicy, whole_story, with_retries};
 use sk_replay::plan::Window;
 
 /// Progress is written at most so often.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A Simulation in the cluster.
+/// The Simulation in the cluster: read for pauses, written for progress.
 #[derive(Clone)]
-pub(crate) struct Told {
+pub(crate) struct SimulationStatus {
     api: Api<Simulation>,
     name: String,
     window: Window,
     events_total: u64,
 }
 
-impl Told {
+impl SimulationStatus {
     pub(crate) fn new(client: Client, name: &str, window: Window, events_total: u64) -> Self {
         Self { api: Api::all(client), name: name.to_owned(), window, events_total }
     }
@@ -43,13 +43,13 @@ impl Told {
                         context.stop.ask("the Simulation was deleted");
                     }
                     if context.pace.set_paused(simulation.spec.paused_time.is_some()) {
-                        context.tally.count(|totals| totals.pauses += 1);
+                        context.counters.count(|totals| totals.pauses += 1);
                     }
                 }
                 Ok(watcher::Event::Delete(_)) => context.stop.ask("the Simulation was deleted"),
                 Ok(watcher::Event::Init | watcher::Event::InitDone) => {}
                 Err(error) => {
-                    context.patience.note_watch(&error);
+                    context.retry.note_watch(&error);
                     tracing::warn!(
                         "the watch of the Simulation was interrupted and starts again: {}",
                         whole_story(&error)
@@ -59,23 +59,23 @@ impl Told {
         }
     }
 
-    /// Writes how far the run is, again and again.
-    pub(crate) async fn tell(self, context: Arc<Context>) {
+    /// Writes the progress periodically.
+    pub(crate) async fn write_progress(self, context: Arc<Context>) {
         let mut last = Value::Null;
         loop {
             let progress = self.progress(&context);
             if progress != last {
-                self.write(&context.patience, json!({"progress": progress})).await;
+                self.write(&context.retry, json!({"progress": progress})).await;
                 last = progress;
             }
             tokio::time::sleep(EVERY).await;
         }
     }
 
-    /// Writes how far the run came and what it came to.
-    pub(crate) async fn tell_totals(&self, context: &Context, patience: &Patience, totals: &Totals, partial: bool) {
-        let totals = told_totals(totals, partial);
-        self.write(patience, json!({"progress": self.progress(context), "totals": totals})).await;
+    /// Writes the final progress and totals.
+    pub(crate) async fn write_totals(&self, context: &Context, retry: &RetryPolicy, totals: &Totals, partial: bool) {
+        let totals = final_totals(totals, partial);
+        self.write(retry, json!({"progress": self.progress(context), "totals": totals})).await;
     }
 
     fn progress(&self, context: &Context) -> Value {
@@ -85,18 +85,18 @@ impl Told {
         json!({
             "percent": (share * 100.0).clamp(0.0, 100.0) as u32,
             "simulatedTime": now.to_rfc3339_secs(),
-            "eventsDone": context.tally.events(),
+            "eventsDone": context.counters.events(),
             "eventsTotal": self.events_total,
         })
     }
 
     /// The status is for people; a run does not fail because it cannot be written.
-    async fn write(&self, patience: &Patience, status: Value) {
+    async fn write(&self, retry: &RetryPolicy, status: Value) {
         let patch = Patch::Apply(json!({
             "apiVersion": "simkube.io/v1", "kind": "Simulation", "metadata": {"name": self.name}, "status": status,
         }));
         let parameters = PatchParams::apply(names::DRIVER_MANAGER).force();
-        let written = patiently(patience, || self.api.patch_status(&self.name, &parameters, &patch)).await;
+        let written = with_retries(retry, || self.api.patch_status(&self.name, &parameters, &patch)).await;
         if let Err(refusal) = written {
             tracing::warn!("progress was not written: {refusal}");
         }
@@ -104,7 +104,7 @@ impl Told {
 }
 
 /// Totals as the Simulation's status has them.
-fn told_totals(totals: &Totals, partial: bool) -> status::Totals {
+fn final_totals(totals: &Totals, partial: bool) -> status::Totals {
     let lateness = &totals.lateness;
     let millis = |figure: f64| figure.ceil().max(0.0) as u64;
     status::Totals {
@@ -129,7 +129,7 @@ mod tests {
     fn a_run_that_was_stopped_says_so_in_its_totals() {
         let totals = Totals { operations: 9, events: 7, pods: 3, ..Totals::default() };
         for partial in [true, false] {
-            let told = json!(told_totals(&totals, partial));
+            let told = json!(final_totals(&totals, partial));
             assert_eq!((&told["partial"], &told["events"], &told["pods"]), (&json!(partial), &json!(7), &json!(3)));
         }
     }

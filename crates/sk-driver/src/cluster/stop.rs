@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// Whether a run is to stop, why, and since when somebody insists. Clones are the same question.
+/// Whether a run is to stop, why, and since when it has a deadline. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Sender<Asked>);
 
@@ -44,13 +44,13 @@ impl Stop {
         self.0.borrow().why.clone()
     }
 
-    /// Waits until somebody asks.
+    /// Waits until a stop is requested.
     pub async fn asked(&self) {
         // The sender is this value itself, so the channel cannot be closed while somebody waits.
         let _ = self.0.subscribe().wait_for(|asked| asked.why.is_some()).await;
     }
 
-    /// Waits until somebody insists, and then until `grace` is over.
+    /// Waits until the deadline runs, and then until `grace` is over.
     pub(crate) async fn over(&self, grace: Duration) {
         let mut questions = self.0.subscribe();
         let insisted = questions.wait_for(|asked| asked.insisted.is_some()).await.map(|asked| asked.insisted);

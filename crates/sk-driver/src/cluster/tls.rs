@@ -150,7 +150,7 @@ impl TlsListener {
     }
 }
 
-/// Takes connections until nobody wants them any more.
+/// Accepts connections until the receiver is dropped.
 async fn accept(
     listener: TcpListener,
     acceptor: TlsAcceptor,

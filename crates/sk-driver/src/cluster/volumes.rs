@@ -19,7 +19,7 @@ use sk_api::simulation::names;
 use sk_core::{Gvk, ObjectKey, ObjectRef};
 
 use super::context::Context;
-use super::request::{Refusal, patiently, whole_story};
+use super::request::{Refusal, whole_story, with_retries};
 use super::virtualise::{Virtualiser, map_at, owner};
 
 /// What a claim says that only its recorded cluster understands, or that would fill it with somebody's data.
@@ -92,7 +92,7 @@ pub(crate) async fn provide(context: Arc<Context>) {
             Ok(watcher::Event::Delete(claim)) => remove(&context, claim).await,
             Ok(watcher::Event::Init | watcher::Event::InitDone) => Ok(()),
             Err(error) => {
-                context.patience.note_watch(error);
+                context.retry.note_watch(error);
                 tracing::warn!(
                     kind = "PersistentVolumeClaim",
                     "the watch was interrupted and starts again: {}",
@@ -117,8 +117,8 @@ async fn make(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Re
         serde_json::from_value(volume).map_err(|error| Refusal::Malformed(error.to_string()))?;
     let api: Api<PersistentVolume> = Api::all(context.client.clone());
     let parameters = PostParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PostParams::default() };
-    match patiently(&context.patience, || api.create(&parameters, &volume)).await {
-        Ok(_) => context.tally.count(|totals| totals.volumes += 1),
+    match with_retries(&context.retry, || api.create(&parameters, &volume)).await {
+        Ok(_) => context.counters.count(|totals| totals.volumes += 1),
         // The claim was seen before; its uid is in the name, so it is this claim's.
         Err(refusal) if refusal.is_already_there() => {}
         Err(refusal) => return Err(refusal),
@@ -129,7 +129,7 @@ async fn make(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Re
 async fn remove(context: &Context, claim: &PersistentVolumeClaim) -> Result<(), Refusal> {
     let api: Api<PersistentVolume> = Api::all(context.client.clone());
     let (name, parameters) = (volume_name(&context.virtualiser, claim), DeleteParams::background());
-    match patiently(&context.patience, || api.delete(&name, &parameters)).await {
+    match with_retries(&context.retry, || api.delete(&name, &parameters)).await {
         Err(refusal) if !refusal.is_not_found() => {
             tracing::warn!(kind = "PersistentVolume", name, "not removed before the end of the run: {refusal}");
             Ok(())

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::context::Context;
 use super::informer::{Effect, Informer, Pod, Stamp};
-use super::request::{patiently, whole_story};
+use super::request::{whole_story, with_retries};
 use super::webhook::annotations_of;
 use sk_replay::mutate::Mutator;
 
@@ -87,7 +87,7 @@ async fn follow_kind(
             }
             Ok(watcher::Event::Delete(object)) => informer.lose(value_of(&object, kind), at),
             Err(error) => {
-                context.patience.note_watch(&error);
+                context.retry.note_watch(&error);
                 tracing::warn!(kind, "the watch was interrupted and starts again: {}", whole_story(&error));
                 continue;
             }
@@ -101,8 +101,8 @@ async fn follow_kind(
                 }
             }
             Err(error) => {
-                context.tally.count(|totals| totals.unreadable += 1);
-                tracing::warn!(kind, "a watched object cannot be understood: {error}");
+                context.counters.count(|totals| totals.unreadable += 1);
+                tracing::warn!(kind, "cannot parse a watched object: {error}");
             }
         }
     }
@@ -119,7 +119,7 @@ async fn follow_namespaces(context: &Context, labels: &str) {
             Ok(watcher::Event::Delete(namespace)) => (namespace, true),
             Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
             Err(error) => {
-                context.patience.note_watch(&error);
+                context.retry.note_watch(&error);
                 tracing::warn!(
                     kind = "Namespace",
                     "the watch was interrupted and starts again: {}",
@@ -133,7 +133,7 @@ async fn follow_namespaces(context: &Context, labels: &str) {
         let is_going = is_gone || namespace.metadata.deletion_timestamp.is_some();
         // Namespaces go in two steps, and only the first is news.
         if is_going && !parted.contains(&uid) && noted.insert(uid.clone()) {
-            context.tally.lost_namespace(context.virtualiser.original_namespace(&name).unwrap_or(&name));
+            context.counters.lost_namespace(context.virtualiser.original_namespace(&name).unwrap_or(&name));
         }
         if is_gone {
             parted.remove(&uid);
@@ -155,7 +155,7 @@ async fn pass_on(context: &Context, effects: Vec<Effect>, chores: &mpsc::Sender<
         match effect {
             Effect::Record(event) => {
                 let is_new_pod = event.object.pod().is_some() && event.change == sk_engine::api::Change::Added;
-                context.tally.count(|totals| totals.pods += u64::from(is_new_pod));
+                context.counters.count(|totals| totals.pods += u64::from(is_new_pod));
                 context.record(event).await;
             }
             chore => drop(chores.send(chore).await),
@@ -186,7 +186,7 @@ fn wall(context: &Context, lifetime: sk_core::SimDuration) -> jiff::SignedDurati
 }
 
 async fn admit_late(context: &Context, mutator: &Mutex<Mutator>, pod: &Pod, stamp: &Stamp) {
-    context.tally.count(|totals| totals.pods_without_webhook += 1);
+    context.counters.count(|totals| totals.pods_without_webhook += 1);
     let decision = {
         let mut mutator = mutator.lock().unwrap_or_else(PoisonError::into_inner);
         mutator.decide(stamp.owner.as_deref(), stamp.template.as_deref())
@@ -201,7 +201,7 @@ async fn patch_pod(context: &Context, pod: &Pod, mut patch: Value) {
     let api: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(context.client.clone(), &pod.namespace);
     let parameters = PatchParams { field_manager: Some(names::REPLAY_MANAGER.to_owned()), ..PatchParams::default() };
     let patch = Patch::Merge(patch);
-    let patched = patiently(&context.patience, || api.patch_metadata(&pod.name, &parameters, &patch)).await;
+    let patched = with_retries(&context.retry, || api.patch_metadata(&pod.name, &parameters, &patch)).await;
     match patched {
         Err(refusal) if !refusal.is_not_found() => {
             tracing::warn!(kind = "Pod", namespace = %pod.namespace, name = %pod.name, "not patched: {refusal}");
@@ -216,13 +216,13 @@ async fn reschedule(context: &Context, key: &ObjectKey) {
     // Its predecessor is gone when the watch says so; a moment's grace costs nothing and spares a conflict.
     tokio::time::sleep(Duration::from_millis(10)).await;
     let pod = Gvk::new_static("", "v1", "Pod");
-    let kind = context.kinds.get(&pod, &context.patience).await;
+    let kind = context.kinds.get(&pod, &context.retry).await;
     let made = match kind {
         Ok(kind) => context.applier().apply(&kind, key, &value).await,
         Err(refusal) => Err(refusal),
     };
     match made {
-        Ok(_) => context.tally.count(|totals| totals.rescheduled += 1),
+        Ok(_) => context.counters.count(|totals| totals.rescheduled += 1),
         Err(refusal) => context.refused(&sk_core::ObjectRef::new(pod, key.clone()), &refusal),
     }
 }

@@ -217,10 +217,10 @@ mod tests {
 
     use super::*;
     use crate::cluster::clock::Clock;
+    use crate::cluster::counters::Counters;
     use crate::cluster::kinds::Kinds;
-    use crate::cluster::request::Patience;
+    use crate::cluster::request::RetryPolicy;
     use crate::cluster::stop::Stop;
-    use crate::cluster::tally::Tally;
     use crate::cluster::virtualise::Virtualiser;
     use sk_replay::mutate::StartDelays;
 
@@ -228,16 +228,16 @@ mod tests {
     fn admission() -> Admission {
         let nowhere = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
         let client = kube::Client::try_from(nowhere).unwrap();
-        let (tally, stop) = (Tally::default(), Stop::default());
+        let (counters, stop) = (Counters::default(), Stop::default());
         let context = Context {
-            patience: Patience::new(&tally, &stop, std::time::Duration::ZERO),
+            retry: RetryPolicy::new(&counters, &stop, std::time::Duration::ZERO),
             parted: Mutex::default(),
             kinds: Kinds::new(client.clone()),
             client,
             virtualiser: Virtualiser::example(),
-            rights: super::super::rights::Rights::default(),
+            role_binder: super::super::role_binding::RoleBinder::default(),
             config: TracerConfig::default(),
-            tally,
+            counters,
             pace: Pace::new(Clock::paused(SimTime::EPOCH, 10.0, Instant::now())),
             stop,
             recorder: tokio::sync::mpsc::channel(1).0,

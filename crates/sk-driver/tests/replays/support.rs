@@ -145,9 +145,9 @@ impl Installed {
     }
 
     /// What the driver is told of it.
-    pub(crate) fn told(&self, patience: Duration) -> Webhook {
+    pub(crate) fn told(&self, retry: Duration) -> Webhook {
         let bind = ([127, 0, 0, 1], self.port).into();
-        Webhook::Installed { certificate: self.folder.path().to_owned(), bind, patience }
+        Webhook::Installed { certificate: self.folder.path().to_owned(), bind, retry }
     }
 }
 

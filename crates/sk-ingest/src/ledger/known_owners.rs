@@ -49,14 +49,14 @@ impl KnownOwners {
         before.and_then(|known| known.link)
     }
 
-    /// Somebody needs it from now on.
+    /// An object refers to it from now on.
     pub(super) fn hold(&mut self, uid: &Uid) {
         if let Some(place) = self.by_uid.get_mut(uid).and_then(|known| known.idle_since.take()) {
             self.idle.remove(&place);
         }
     }
 
-    /// Nobody needs it any more.
+    /// No object refers to it any more.
     pub(super) fn release(&mut self, uid: &Uid) {
         let Some(known) = self.by_uid.get_mut(uid).filter(|known| known.idle_since.is_none()) else { return };
         self.uses += 1;

@@ -31,7 +31,7 @@ pub(super) struct Life {
     deleting: Option<SimTime>,
 }
 
-/// What a look at a pod changed.
+/// What an observation of a pod changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Advance {
     pub(super) changed: bool,
@@ -70,7 +70,7 @@ impl Life {
         Self { created, scheduled, node, containers, exit_code: facts.exit_code, waits, deleting: None }
     }
 
-    /// Takes a look into account.
+    /// Applies an observation.
     pub(super) fn advance(&mut self, now: SimTime, look: &PodLook) -> Advance {
         self.deleting = self.deleting.or(look.deleting);
         let mut advance = Advance::default();
@@ -110,7 +110,7 @@ impl Life {
         }
     }
 
-    /// The times of a look, finer than seconds where that can be told, and in order.
+    /// The times of an observation, finer than seconds where known, and in order.
     fn precise(&self, now: SimTime, seen: PodLifecycle) -> PodLifecycle {
         let begun = self.scheduled.unwrap_or(self.created);
         let start = |stamp| not_before(begun, moment(stamp, now));
@@ -137,7 +137,7 @@ impl Life {
     }
 }
 
-/// Does a look say something that cannot come after what is known? A later start is no contradiction: a restarted
+/// Does an observation contradict what is known? A later start is not a contradiction: a restarted
 /// container no longer shows its first.
 fn contradicts(known: PodLifecycle, seen: PodLifecycle) -> bool {
     use PodLifecycle::{Empty, Finished, Running};

@@ -65,7 +65,7 @@ impl OwnerLookups {
         self.failed.insert(uid, Failed { lookup: lookup.clone(), pause, due });
     }
 
-    /// The lookup is done, or nobody needs it.
+    /// The lookup is done, or not needed.
     pub(super) fn forget(&mut self, uid: &Uid) {
         self.open.remove(uid);
         if let Some(failed) = self.failed.remove(uid) {

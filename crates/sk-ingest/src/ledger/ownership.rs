@@ -36,7 +36,7 @@ pub enum LookupResult {
     Found(Box<Sighting>),
     /// There is nobody of that name, or nothing of that kind is served.
     Absent,
-    /// Nobody could be asked, or nobody may know: to be asked again later.
+    /// The lookup failed: retry later.
     Failed,
 }
 
@@ -168,7 +168,7 @@ impl Ledger {
         }
     }
 
-    /// Somebody who belongs to these owners lives.
+    /// A live object refers to these owners.
     pub(super) fn refer(&mut self, owners: &[OwnerReference]) {
         for uid in owners.iter().map(|owner| Uid::new(&owner.uid)) {
             if self.referrers.add(&uid) {
@@ -177,7 +177,7 @@ impl Ledger {
         }
     }
 
-    /// Somebody who belonged to these owners is gone, or belongs to others.
+    /// An object that referred to these owners is gone, or refers to others.
     pub(super) fn unrefer(&mut self, owners: &[OwnerReference], out: &mut Vec<Fact>) {
         self.release(owners);
         self.forget_idle_owners(out);

@@ -33,7 +33,7 @@ pub(super) struct Pod {
     seen: Epoch,
 }
 
-/// A look at a pod, and what else is known of it from the same sighting.
+/// An observation of a pod, and what else is known of it from the same sighting.
 pub(super) struct SeenPod<'a> {
     pub(super) key: &'a ObjectKey,
     pub(super) uid: &'a SmolStr,
@@ -48,7 +48,7 @@ struct Descent {
     attributions: Vec<Attribution>,
     /// Owners that may still arrive.
     waits_for: Vec<Uid>,
-    /// Would a look at the pod tell more?
+    /// Would reading the pod again tell more?
     ripe: bool,
 }
 
@@ -182,7 +182,7 @@ impl Ledger {
         unseen.iter().for_each(|key| self.pod_goes(now, key, true, out));
     }
 
-    /// Somebody has come that pods may descend from, or has new templates.
+    /// An owner of waiting pods has arrived, or has new templates.
     pub(super) fn owner_arrived(&mut self, now: SimTime, owner: &Uid, out: &mut Vec<Fact>) {
         for (uid, Waiter { key, form, .. }) in self.waiting.take(owner) {
             let Some(pod) = self.pods.get(&key).filter(|pod| pod.uid == uid) else { continue };

@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::rules::Rules;
 use crate::sanitise::TemplatePlace;
 
-/// How many distinct versions are kept per owner. A Deployment keeps 10 old ReplicaSets unless told otherwise; at 1.5 KB
+/// How many distinct versions are kept per owner. A Deployment keeps 10 old ReplicaSets, by default; at 1.5 KB
 /// a template this bounds an owner at 24 KB, of which the newest shares its bytes with the log.
 const MAX_VERSIONS: usize = 16;
 

@@ -36,9 +36,9 @@ pub(super) struct Waiter {
 pub(super) enum Form {
     /// What templates are compared with, as JSON.
     Held(Bytes),
-    /// Nothing, and nothing would help before somebody comes.
+    /// Nothing, and nothing helps before an owner arrives.
     Dropped,
-    /// Nothing, but a look at the pod would tell more than is known.
+    /// Nothing, but reading the pod again would tell more.
     Ripe,
 }
 
@@ -84,7 +84,7 @@ impl Waiting {
         self.pods.len() - self.held
     }
 
-    /// How many of these would be helped by a look.
+    /// How many of these should be read again.
     pub(super) fn ripe(&self) -> usize {
         self.ripe.len()
     }
@@ -97,7 +97,7 @@ impl Waiting {
         next.into_iter().filter_map(|uid| self.pods.get(uid)).map(|entry| entry.key.clone()).collect()
     }
 
-    /// Would a look at this pod tell more than is known?
+    /// Should this pod be read again?
     pub(super) fn is_ripe(&self, uid: &Uid) -> bool {
         self.pods.get(uid).is_some_and(|entry| entry.form == Kept::Ripe)
     }

@@ -19,7 +19,7 @@ pub struct Warning {
 /// What is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// A look at a pod contradicts what is known of its life, which stays as it is.
+    /// An observation contradicts the known life of a pod, which stays as it is.
     LifeRefused,
     /// A pod has waited for so many reasons that the oldest was dropped.
     WaitDropped,
@@ -41,7 +41,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Warnings that nobody has taken yet.
+/// Warnings that were not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     held: Vec<Warning>,

@@ -41,7 +41,7 @@ const KEPT_PREFIXES: [&str; 9] = [
     "static.simkube.io/",
 ];
 
-/// What becomes of an annotation's value.
+/// The treatment of an annotation's value.
 pub(super) fn rule(key: &str) -> Rule {
     if DROPPED.contains(&key) {
         Rule::Drop

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::prepare::{Prepared, Refusal, prepare};
 use super::status::{self, ContainerLife};
 use super::{Context, Order};
-use crate::leash::{Leashed, Program};
+use crate::child_process::{ChildProcess, Program};
 
 /// Before a container is started again. A kubelet begins with 10 s; nobody here should have to wait for that.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -106,7 +106,7 @@ impl Life {
 
     fn program(&self, prepared: &Prepared, restarts: u32) -> Program {
         Program {
-            leash: self.context.leash.clone(),
+            supervision: self.context.supervision.clone(),
             command: prepared.command.clone(),
             env: prepared.env.clone(),
             folder: Some(prepared.folder.clone()),
@@ -152,7 +152,7 @@ impl Life {
 }
 
 /// Waits for the process, and passes on the order to end. Returns its exit code.
-async fn until_ended(process: &mut Leashed, orders: &mut watch::Receiver<Order>) -> i32 {
+async fn until_ended(process: &mut ChildProcess, orders: &mut watch::Receiver<Order>) -> i32 {
     let told = tokio::select! {
         status = process.wait() => return status.code().unwrap_or(-1),
         // A runner that is gone gives no orders; the process goes with it.

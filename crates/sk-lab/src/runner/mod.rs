@@ -34,11 +34,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::access::{create_value, until_nodes_ready};
+use crate::child_process::Supervision;
+use crate::control_plane::ControlPlane;
 use crate::error::ControlError;
 use crate::folder::Connection;
-use crate::leash::Leash;
 use crate::options::Component;
-use crate::plane::ControlPlane;
 
 /// Pods of one runner, counted until they are deleted. A shell or one of our programs takes a few megabytes, so that
 /// these are about one gigabyte at most; a test has a handful, and more than this is a loop that creates pods.
@@ -100,7 +100,7 @@ pub struct ProcessRunner {
 struct Context {
     client: Client,
     connection: Connection,
-    leash: Leash,
+    supervision: Supervision,
     programs: BTreeMap<String, Vec<OsString>>,
     claims: Option<PathBuf>,
     folder: PathBuf,
@@ -109,7 +109,7 @@ struct Context {
     address: String,
 }
 
-/// What a pod's life is told to do.
+/// Orders to the task of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// Go on.
@@ -129,7 +129,7 @@ impl ProcessRunner {
         let context = Context {
             client: cluster.client(),
             connection: cluster.connection(),
-            leash: cluster.leash().clone(),
+            supervision: cluster.supervision().clone(),
             programs: options.programs,
             claims: options.claims,
             folder: folder.path().to_owned(),

@@ -21,7 +21,7 @@ use super::prerequisites::Prerequisites;
 
 /// Objects that are named one by one; the rest of a kind is one entry. 10,000 × 400 bytes are 4 MB of run.json.
 const MAX_NAMED: usize = 10_000;
-/// Of what the API server says about an object, so much is kept.
+/// How much of the API server's message about an object is kept.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Objects that are not simulated, so far.
@@ -33,7 +33,7 @@ pub struct Gaps {
     pub(super) prerequisites: Option<Prerequisites>,
     /// What workloads ask for that need something.
     demands: BTreeMap<ObjectRef, Demand>,
-    /// What the object that was looked at last asks for: if it is refused, that is what is missing.
+    /// The demand of the last object: if it is refused, that is what is missing.
     last: Option<(ObjectRef, Option<Demand>)>,
 }
 
@@ -92,7 +92,7 @@ impl Gaps {
         self.objects.remove(object);
     }
 
-    /// The API server refused the object that was looked at last, or one that came with it.
+    /// The API server refused the last object, or one that the plan added for it.
     pub(super) fn refused(&mut self, object: &ObjectRef, words: &str) {
         let last = self.last.as_ref().filter(|(last, _)| last == object);
         // What has no pods is refused all the same, and asks for none; a workload that cannot be read asks for nobody

@@ -49,7 +49,7 @@ pub struct Operation {
     pub at: SimTime,
     /// What.
     pub action: Action,
-    /// Does it stand for a record of the trace? Otherwise the plan has added it because others need it: a namespace.
+    /// Is it a record of the trace? Otherwise the plan has added it because others need it: a namespace.
     pub is_recorded: bool,
 }
 

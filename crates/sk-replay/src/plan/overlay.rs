@@ -33,7 +33,7 @@ fn place(object: &ObjectRef) -> Place {
 
 /// The same object is in the overlay twice.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} stands twice in the manifests to be laid over the trace; keep one of them")]
+#[error("{0} is twice in the overlay manifests; keep one of them")]
 pub struct Twice(ObjectRef);
 
 impl Overlay {
@@ -188,6 +188,6 @@ mod tests {
     #[test]
     fn an_object_that_stands_twice_is_refused() {
         let twice = Overlay::new([object("apps/v1", "a", None, "x"), object("apps/v1", "a", None, "y")]);
-        assert!(twice.unwrap_err().to_string().contains("stands twice"));
+        assert!(twice.unwrap_err().to_string().contains("is twice in the overlay"));
     }
 }

@@ -66,7 +66,7 @@ fn was_running(trace: &Trace, at: SimTime) -> Result<bool, TraceError> {
     Ok(false)
 }
 
-/// The objects that are there when the clock begins, each as it last was, in the order in which they first came.
+/// The objects that exist when the clock starts, each in its last version, in the order of their creation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Initial {
     objects: Vec<Option<Object>>,

@@ -22,7 +22,7 @@ const KINDS: [(&str, &str, Finding); 4] = [
     (
         "autoscaling",
         "HorizontalPodAutoscaler",
-        Finding { code: "hpa", message: "HorizontalPodAutoscalers do nothing: replicas as recorded" },
+        Finding { code: "hpa", message: "HorizontalPodAutoscalers are not simulated: replicas as recorded" },
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", WEBHOOKS),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", WEBHOOKS),
@@ -30,8 +30,7 @@ const KINDS: [(&str, &str, Finding); 4] = [
 ];
 
 const WEBHOOKS: Finding = Finding { code: "webhooks", message: "admission webhooks are not called" };
-const CUSTOM: Finding =
-    Finding { code: "custom-resource", message: "nothing acts on custom resources: their controllers are not there" };
+const CUSTOM: Finding = Finding { code: "custom-resource", message: "custom resources have no controllers here" };
 const CLAIMS: Finding = Finding {
     code: "volumes",
     message: "claims whose volumes are not in the trace: bound at once, or where their first pod goes, without delay",

@@ -17,15 +17,15 @@ use sk_engine::{Engine, NodeGroup, new_node};
 use sk_record::{Happened, Warning, WarningKind};
 
 use super::machines::{self, ZONE, is_silent, listed, set_known, set_silent, successor};
-use super::{Change, Deed, Moment, Timeline, has_groups};
+use super::{Action, Change, Moment, Timeline, has_groups};
 use crate::setup::Setup;
 
-/// A node that has not reported for so long is not ready (`--node-monitor-grace-period`, Kubernetes 1.36,
+/// A node that has not reported for this long is not ready (`--node-monitor-grace-period`, Kubernetes 1.36,
 /// pkg/controller/nodelifecycle/config/v1alpha1/defaults.go).
 const FOUND_OUT_AFTER: SimDuration = SimDuration::from_secs(50);
 /// Then the cloud's controller looks whether the machine is there, at its next look (`--node-monitor-period`).
 const REMOVED_AFTER: SimDuration = SimDuration::from_secs(55);
-/// An eviction that a disruption budget refuses is asked for again so much later, as `kubectl drain` does.
+/// Retry interval of an eviction that a disruption budget refuses, as in `kubectl drain`.
 const EVICTION_RETRY: SimDuration = SimDuration::from_secs(5);
 /// How many moments are kept for the record; beyond these a report shows none.
 const MAX_MARKS: usize = 10_000;
@@ -140,18 +140,18 @@ impl Disruptions {
         (self.happened, outside.into_iter().chain(missed).collect())
     }
 
-    /// An entry about nodes happened, to so many.
+    /// An entry affected this many nodes.
     fn note(&mut self, entry: usize, nodes: usize) {
         *self.hit.entry(entry).or_default() |= nodes > 0;
     }
 
     fn begin(&mut self, Moment { at, entry, what }: Moment, engine: &mut Engine) {
         let (end, what) = match what {
-            Deed::Stockout { group, length } => {
+            Action::Stockout { group, length } => {
                 self.stock_out(&group, at + length, engine);
                 (Some(at + length), format!("stockout: no new nodes of {group}"))
             }
-            Deed::LoseZone { zone, length } => {
+            Action::LoseZone { zone, length } => {
                 let names = machines::of_zone(engine, &zone);
                 let there = |group: &&NodeGroup| group.labels.get(&ZONE).is_some_and(|label| *label == zone);
                 let groups: Vec<SmolStr> = self.groups.iter().filter(there).map(|group| group.name.clone()).collect();
@@ -161,16 +161,16 @@ impl Disruptions {
                 self.stop_reporting(names, Some(at + length), engine);
                 (Some(at + length), what)
             }
-            Deed::LoseNodes(lost) => self.lose_nodes(&lost, entry, at, engine),
-            Deed::SlowApi { more, length } => {
+            Action::LoseNodes(lost) => self.lose_nodes(&lost, entry, at, engine),
+            Action::SlowApi { more, length } => {
                 self.steps += 1;
                 self.slow.insert(self.steps, more);
                 self.after(at + length, Step::Fast(self.steps));
                 self.set_speed(engine);
                 (Some(at + length), format!("slowApi: requests take {more} longer"))
             }
-            Deed::Reclaim(reclaim) => self.reclaim(&reclaim, entry, at, engine),
-            Deed::Set(change) => (None, self.change(&change, engine)),
+            Action::Reclaim(reclaim) => self.reclaim(&reclaim, entry, at, engine),
+            Action::Set(change) => (None, self.change(&change, engine)),
         };
         if self.happened.len() < MAX_MARKS {
             self.happened.push(Happened { at, until: end, entry: entry as u64, what });
@@ -325,7 +325,7 @@ impl Disruptions {
         engine.slow_api(self.slow.values().copied().max().unwrap_or_default());
     }
 
-    /// So many of them, as the seed decides, by name.
+    /// This many of them, chosen by the seed, by name.
     fn some(&mut self, mut names: Vec<SmolStr>, count: usize) -> Vec<SmolStr> {
         let count = count.min(names.len());
         for place in 0..count {

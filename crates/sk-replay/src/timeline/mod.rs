@@ -26,7 +26,7 @@ const MAX_MOMENTS: usize = 86_400;
 #[derive(Debug, thiserror::Error)]
 pub enum TimelineError {
     /// A time that depends on something unknown here.
-    #[error("timeline[{0}].at: this is no moment of the trace; write one such as +3d or 2026-11-10T14:00:00Z")]
+    #[error("timeline[{0}].at: this is not a moment of the trace; write one such as +3d or 2026-11-10T14:00:00Z")]
     Moment(usize),
     /// `every` happens too often.
     #[error("timeline[{index}].every: that makes more than {MAX_MOMENTS} moments; write a longer interval")]
@@ -34,7 +34,7 @@ pub enum TimelineError {
         /// Which entry.
         index: usize,
     },
-    /// What several `set` make together is no scenario.
+    /// What several `set` make together is not a scenario.
     #[error("timeline[{index}].set, with what was set before it: {source}")]
     Set {
         /// Which entry.
@@ -62,27 +62,27 @@ pub struct Timeline {
     outside: Vec<usize>,
 }
 
-/// One thing that happens.
+/// One entry of the timeline at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct Moment {
     pub(crate) at: SimTime,
     /// The number of its entry in the scenario.
     pub(crate) entry: usize,
-    pub(crate) what: Deed,
+    pub(crate) what: Action,
 }
 
-/// What happens.
+/// A fault or change.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum Action {
     /// The cloud has no more nodes of a group.
     Stockout { group: SmolStr, length: SimDuration },
-    /// A zone is silent.
+    /// The kubelets of a zone stop reporting.
     LoseZone { zone: SmolStr, length: SimDuration },
-    /// Nodes are silent or gone.
+    /// The kubelets of nodes stop reporting, for a time or for good.
     LoseNodes(LoseNodes),
     /// Requests take longer.
     SlowApi { more: SimDuration, length: SimDuration },
-    /// The cloud takes nodes back.
+    /// The cloud reclaims nodes.
     Reclaim(Reclaim),
     /// Fields change: what holds from now on.
     Set(Box<Change>),
@@ -106,7 +106,7 @@ impl Timeline {
             let before = timeline.moments.len();
             for at in moments(happening, index, window, first)? {
                 // A `set` is looked at below, when the order is known.
-                let what = deed(happening).unwrap_or_else(|| Deed::Set(Box::new(Change::nothing(scenario))));
+                let what = action(happening).unwrap_or_else(|| Action::Set(Box::new(Change::nothing(scenario))));
                 timeline.moments.push(Moment { at, entry: index, what });
             }
             if timeline.moments.len() == before {
@@ -122,7 +122,7 @@ impl Timeline {
     fn add_up(&mut self, scenario: &Scenario) -> Result<(), TimelineError> {
         let mut changes = Changes::new();
         for Moment { entry, what, .. } in &mut self.moments {
-            let Deed::Set(change) = what else { continue };
+            let Action::Set(change) = what else { continue };
             let (index, set) = (*entry, &scenario.timeline[*entry].set);
             changes.extend(set.iter().map(|(path, value)| (path.clone(), value.clone())));
             let changed = scenario.changed(&changes).map_err(|source| TimelineError::Set { index, source })?;
@@ -144,12 +144,12 @@ impl Timeline {
     /// When pods take longer or shorter to start: from when on, and how long.
     pub(crate) fn delays(&self) -> impl Iterator<Item = (SimTime, crate::mutate::StartDelays)> {
         self.moments.iter().filter_map(|moment| match &moment.what {
-            Deed::Set(change) => Some((moment.at, change.setup.delays)),
-            Deed::Stockout { .. }
-            | Deed::LoseZone { .. }
-            | Deed::LoseNodes(_)
-            | Deed::SlowApi { .. }
-            | Deed::Reclaim(_) => None,
+            Action::Set(change) => Some((moment.at, change.setup.delays)),
+            Action::Stockout { .. }
+            | Action::LoseZone { .. }
+            | Action::LoseNodes(_)
+            | Action::SlowApi { .. }
+            | Action::Reclaim(_) => None,
         })
     }
 }
@@ -186,13 +186,13 @@ fn moments(happening: &Happening, index: usize, window: Window, first: SimTime) 
 }
 
 /// What it does; nothing for a `set`, which depends on those before it.
-fn deed(happening: &Happening) -> Option<Deed> {
+fn action(happening: &Happening) -> Option<Action> {
     let Happening { stockout, lose_zone, lose_nodes, slow_api, reclaim, .. } = happening;
-    let stockout = stockout.as_ref().map(|what| Deed::Stockout { group: what.group.clone(), length: what.length });
-    let zone = lose_zone.as_ref().map(|what| Deed::LoseZone { zone: what.zone.clone(), length: what.length });
-    let nodes = lose_nodes.clone().map(Deed::LoseNodes);
-    let slow = slow_api.as_ref().map(|what| Deed::SlowApi { more: what.latency, length: what.length });
-    let reclaim = reclaim.clone().map(Deed::Reclaim);
+    let stockout = stockout.as_ref().map(|what| Action::Stockout { group: what.group.clone(), length: what.length });
+    let zone = lose_zone.as_ref().map(|what| Action::LoseZone { zone: what.zone.clone(), length: what.length });
+    let nodes = lose_nodes.clone().map(Action::LoseNodes);
+    let slow = slow_api.as_ref().map(|what| Action::SlowApi { more: what.latency, length: what.length });
+    let reclaim = reclaim.clone().map(Action::Reclaim);
     stockout.or(zone).or(nodes).or(slow).or(reclaim)
 }
 

@@ -13,13 +13,13 @@ use crate::step::Window;
 pub struct Member {
     /// What the caller called it.
     pub label: String,
-    /// What was asked.
+    /// The inputs.
     pub meta: RunMeta,
     /// The resolved scenario, if the record has it.
     pub scenario: Option<Value>,
     /// How it was judged when it was made: `PASS`, `INCOMPLETE` …
     pub verdict: Option<String>,
-    /// What came out.
+    /// The figures.
     pub summary: Summary,
     /// Paths of figures that this run cannot tell: a recording has no prices.
     pub unknown: &'static [&'static str],
@@ -36,7 +36,7 @@ impl Member {
     }
 }
 
-/// Runs of the same question, which differ in their seed at most.
+/// Runs with the same inputs, which differ in their seed at most.
 #[derive(Debug)]
 pub struct Column {
     /// Its heading.
@@ -110,7 +110,7 @@ impl Member {
         is_new && known.first().is_some_and(is_asked_again)
     }
 
-    /// Can a run be of the same question, by all that is known of it without its scenario?
+    /// Can a run have the same inputs, by all that is known of it without its scenario?
     pub fn may_ask(&self, other: &RunMeta) -> bool {
         self.meta.name == other.name
             && self.meta.engine == other.engine

@@ -59,7 +59,7 @@ pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
     Ok(Page { title: &title, run: "", body: &body, data: &data, style: STYLE, scripts: &SCRIPTS }.render())
 }
 
-/// What became of the assertions, each with its values.
+/// The outcome of the assertions, each with its values.
 fn assertions(comparison: &Comparison) -> String {
     let row = |Asserted { label, verdict }: &Asserted| {
         let (class, word, why) = match &verdict.result {
@@ -174,7 +174,7 @@ fn figure(comparison: &Comparison, row: &Row) -> String {
 fn differs(comparison: &Comparison, labels: &[String]) -> String {
     let row = |(label, differences): (&String, &Vec<super::differs::Difference>)| -> String {
         if differences.is_empty() {
-            return format!("<tr><td>{label}</td><td colspan=\"3\">nothing: the same question</td></tr>\n");
+            return format!("<tr><td>{label}</td><td colspan=\"3\">nothing: the same inputs</td></tr>\n");
         }
         let cells = differences.iter().map(|one| {
             let [path, old, new] = [&one.path, &one.old, &one.new].map(|text| markup(text));
@@ -184,7 +184,7 @@ fn differs(comparison: &Comparison, labels: &[String]) -> String {
     };
     let rows: String = labels.iter().skip(1).zip(&comparison.differs).map(row).collect();
     format!(
-        "<section>\n<h2>How the questions differ</h2>\n<div class=\"scroll\"><table class=\"live\"><thead><tr><th scope=\"col\">run</th>\
+        "<section>\n<h2>How the inputs differ</h2>\n<div class=\"scroll\"><table class=\"live\"><thead><tr><th scope=\"col\">run</th>\
          <th scope=\"col\">field</th><th scope=\"col\">{}</th><th scope=\"col\">here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n</section>\n",
         labels[0]
     )

@@ -18,21 +18,21 @@ pub struct Asked {
     pub label: String,
     /// The figures that assertions see.
     pub figures: Figure,
-    /// Why what holds is no pass: a run that is not whole, or one that is compared with such a run.
+    /// Why what holds is not a pass: a run that is not whole, or one that is compared with such a run.
     pub caution: Option<String>,
 }
 
-/// What became of one assertion about one run.
+/// The outcome of one assertion about one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asserted {
     /// Which run.
     pub label: String,
-    /// What became of it.
+    /// Its outcome.
     pub verdict: Verdict,
 }
 
 impl Asked {
-    /// What became of an assertion. What holds for a part of a run has not passed.
+    /// The outcome of an assertion. What holds for a part of a run has not passed.
     pub fn asserted(&self, verdict: Verdict) -> Asserted {
         let result = match (verdict.result, &self.caution) {
             (Evaluated::Held, Some(caution)) => Evaluated::Unknown(format!("it holds, but {caution}")),

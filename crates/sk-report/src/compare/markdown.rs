@@ -45,7 +45,7 @@ pub fn render(comparison: &Comparison) -> String {
     }
     for (label, differences) in labels.iter().skip(1).zip(&comparison.differs) {
         let pieces: Vec<String> = differences.iter().map(|difference| markdown(&difference.to_string())).collect();
-        let pieces = if pieces.is_empty() { "nothing: the same question".to_owned() } else { pieces.join(" · ") };
+        let pieces = if pieces.is_empty() { "nothing: the same inputs".to_owned() } else { pieces.join(" · ") };
         text.push_str(&format!("- **{label} differs:** {pieces}\n"));
     }
     if !comparison.moved.is_empty() {

@@ -9,7 +9,7 @@
 //! | [`column`] | one question and its runs |
 //! | [`noise`] | how far two means may lie apart by chance |
 //! | [`rows`] | which figures are compared, and which way is better |
-//! | [`differs`] | how the questions differ |
+//! | [`differs`] | how the inputs differ |
 //! | [`fidelity`] | how close simulations come to a recording |
 //! | [`judged`] | assertions about the runs beside the first one |
 //! | [`moved`] | which owners, namespaces and groups moved most |
@@ -55,7 +55,7 @@ pub struct Comparison {
     pub study: Option<Study>,
     /// What the caller has to say about its trust, e.g. that runs are missing.
     pub remarks: Vec<String>,
-    /// What became of the assertions about them, where there are any.
+    /// The outcome of the assertions about them, where there are any.
     pub assertions: Vec<Asserted>,
 }
 

@@ -6,8 +6,8 @@ use sk_core::SimDuration;
 
 use super::column::Column;
 use super::noise::mean;
+use crate::columns::Unit;
 use crate::figures::Summary;
-use crate::shown::Unit;
 
 /// Entries shown of each sort.
 const EACH: usize = 3;

@@ -2,9 +2,9 @@
 
 use super::column::Column;
 use super::noise;
+use crate::columns::{Better, Column as FigureColumn, Unit};
 use crate::figure::{Figure, ToFigure};
-use crate::figures::SHOWN;
-use crate::shown::{Better, Shown, Unit};
+use crate::figures::RUN_COLUMNS;
 
 /// What a difference means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Change {
 pub(super) fn of(columns: &[Column]) -> Vec<Row> {
     // One tree for each run, not one for each run and figure.
     let trees: Vec<Vec<Figure>> = columns.iter().map(trees).collect();
-    SHOWN.iter().filter_map(|shown| of_one(shown, columns, &trees)).collect()
+    RUN_COLUMNS.iter().filter_map(|shown| of_one(shown, columns, &trees)).collect()
 }
 
 /// The figures of each of a column's runs, without its owners and namespaces: there may be a hundred thousand of them.
@@ -67,7 +67,7 @@ pub(super) fn trees(column: &Column) -> Vec<Figure> {
     column.members.iter().map(tree).collect()
 }
 
-fn of_one(definition: &Shown, columns: &[Column], trees: &[Vec<Figure>]) -> Option<Row> {
+fn of_one(definition: &FigureColumn, columns: &[Column], trees: &[Vec<Figure>]) -> Option<Row> {
     let of_column = |(column, trees): (&Column, &Vec<Figure>)| values(definition, column, trees);
     let values: Vec<Option<Vec<f64>>> = columns.iter().zip(trees).map(of_column).collect();
     let means: Vec<Option<f64>> = values.iter().map(|values| values.as_deref().map(noise::mean)).collect();
@@ -93,7 +93,7 @@ fn reads_alike(unit: Unit, old: Option<f64>, new: Option<f64>) -> bool {
     text(old) == text(new)
 }
 
-pub(super) fn values(definition: &Shown, column: &Column, trees: &[Figure]) -> Option<Vec<f64>> {
+pub(super) fn values(definition: &FigureColumn, column: &Column, trees: &[Figure]) -> Option<Vec<f64>> {
     let of = |(member, tree): (&super::Member, &Figure)| {
         if member.unknown.contains(&definition.path) {
             return None;

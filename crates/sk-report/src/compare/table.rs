@@ -170,7 +170,7 @@ fn styled(judged: Judged) -> String {
     if word.is_empty() { String::new() } else { format!("{style}{word}{style:#}") }
 }
 
-/// What became of each assertion, value beside limit; those that did not hold last, where they are seen.
+/// The outcome of each assertion, value beside limit; those that did not hold last, where they are seen.
 fn assertions(comparison: &Comparison, columns: usize) -> String {
     let line = |Asserted { label, verdict }: &Asserted| side_by_side::verdict_line(&printable(label), verdict, columns);
     let (held, open): (Vec<&Asserted>, Vec<&Asserted>) =
@@ -179,7 +179,7 @@ fn assertions(comparison: &Comparison, columns: usize) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// What limits trust, how the questions differ, and what moved most.
+/// What limits trust, how the inputs differ, and what moved most.
 fn notes(comparison: &Comparison, columns: usize) -> String {
     let mut text = String::from("\n");
     for caution in comparison.cautions() {
@@ -189,7 +189,7 @@ fn notes(comparison: &Comparison, columns: usize) -> String {
     for (column, differences) in comparison.columns.iter().skip(1).zip(&comparison.differs) {
         let differences: Vec<String> =
             differences.iter().map(|difference| printable(&difference.to_string())).collect();
-        let nothing = vec!["nothing: the same question".to_owned()];
+        let nothing = vec!["nothing: the same inputs".to_owned()];
         let pieces = if differences.is_empty() { nothing } else { differences };
         text.push_str(&wrapped("differs", &format!("{}:", printable(&column.label)), &pieces, columns));
     }

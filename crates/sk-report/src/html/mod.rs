@@ -341,7 +341,7 @@ fn files(analysis: &Analysis) -> String {
         ("series.parquet", "what changed when"),
         ("decisions.parquet", "every answer of the scheduler"),
         ("autoscaler.parquet", "every decision of the autoscaler"),
-        ("events.parquet", "what was said about objects"),
+        ("events.parquet", "Kubernetes Events"),
     ];
     let rows = FILES.map(|(file, about)| format!("<li><a href=\"{file}\">{file}</a> {about}</li>\n"));
     let meta = &analysis.meta;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::analysis::Analysis;
+use crate::columns::{self, Column};
 use crate::escape::markup;
 use crate::figure::{Figure, ToFigure};
 use crate::figures::{GROUP_COLUMNS, POD_COLUMNS, PodFigures};
 use crate::gaps::Size;
-use crate::shown::{self, Shown};
 use crate::verdict::Judgement;
 use crate::words::grouped;
 
@@ -52,11 +52,11 @@ fn missing_row(name: &str, size: &str, about: &str, accepted: &str) -> String {
 
 /// Every shown figure of the run, under the name by which assertions and summary.json know it.
 pub(super) fn figures(analysis: &Analysis) -> String {
-    let row = |(shown, label, value): (&Shown, &str, String)| {
+    let row = |(column, label, value): (&Column, &str, String)| {
         let (label, value) = (markup(label), markup(&value));
-        format!("<tr><td>{label}</td><td class=\"num\">{value}</td><td><code>{}</code></td></tr>\n", shown.path)
+        format!("<tr><td>{label}</td><td class=\"num\">{value}</td><td><code>{}</code></td></tr>\n", column.path)
     };
-    let rows: String = shown::rows(analysis).map(row).collect();
+    let rows: String = columns::rows(analysis).map(row).collect();
     format!(
         "<section>\n<h2>Figures</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures\"><table>\
          <thead><tr><th scope=\"col\">figure</th><th scope=\"col\" class=\"num\">value</th><th scope=\"col\">in assertions\
@@ -84,11 +84,11 @@ pub(super) fn workloads(title: &str, noun: &str, all: &BTreeMap<String, PodFigur
     table(title, noun, &count, &POD_COLUMNS, &rows)
 }
 
-fn table(title: &str, noun: &str, count: &str, columns: &[Shown], rows: &str) -> String {
+fn table(title: &str, noun: &str, count: &str, columns: &[Column], rows: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let head = |shown: &Shown| format!("<th scope=\"col\" class=\"num\">{}</th>", shown.label);
+    let head = |column: &Column| format!("<th scope=\"col\" class=\"num\">{}</th>", column.label);
     let heads: String = columns.iter().map(head).collect();
     format!(
         "<section>\n<h2>{title} <span class=\"count\">{count}</span></h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
@@ -98,10 +98,10 @@ fn table(title: &str, noun: &str, count: &str, columns: &[Shown], rows: &str) ->
 }
 
 /// A row: what it is about, and each figure with what it sorts by.
-fn row(name: &str, columns: &[Shown], figures: &Figure, currency: &str) -> String {
-    let cell = |shown: &Shown| {
-        let value = shown.value(figures, 0.0).unwrap_or(-1.0);
-        format!("<td class=\"num\" data-v=\"{value}\">{}</td>", markup(&shown.text(figures, 0.0, currency)))
+fn row(name: &str, columns: &[Column], figures: &Figure, currency: &str) -> String {
+    let cell = |column: &Column| {
+        let value = column.value(figures, 0.0).unwrap_or(-1.0);
+        format!("<td class=\"num\" data-v=\"{value}\">{}</td>", markup(&column.text(figures, 0.0, currency)))
     };
     let cells: String = columns.iter().map(cell).collect();
     format!("<tr><td>{}</td>{cells}</tr>\n", markup(name))

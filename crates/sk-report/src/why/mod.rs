@@ -5,7 +5,7 @@
 //! The output is bounded ([`PODS_MAX`], [`ANSWERS_MAX`]); what is left out is counted and shown.
 
 mod fitting;
-mod heard;
+mod messages;
 mod options;
 mod stories;
 mod subject;
@@ -19,7 +19,7 @@ use sk_record::{Engine, Error, PodRow};
 use crate::fleet::Fleet;
 use crate::source::Source;
 use crate::step::Window;
-use heard::Heard;
+use messages::Messages;
 
 pub use subject::Subject;
 pub use text::render;
@@ -40,7 +40,7 @@ pub enum WhyError {
     #[error(transparent)]
     Record(#[from] Error),
     /// No such thing in the run.
-    #[error("{asked} is no pod, owner, node or node group of this run{near}")]
+    #[error("{asked} is not a pod, owner, node or node group of this run{near}")]
     Unknown {
         /// What was asked for.
         asked: String,
@@ -201,21 +201,21 @@ impl Why {
             });
         }
         subject::check(subject, &known, &fleet, source.meta())?;
-        let heard = Heard::about(source, subject, &pods, window)?;
+        let messages = Messages::about(source, subject, &pods, window)?;
         let of_pods = !matches!(subject, Subject::Node(_) | Subject::Group(_));
         let tells_pods = matches!(subject, Subject::Object(_)) && pods.len() <= STORIES_MAX;
         let stories =
-            if tells_pods { pods.iter().map(|pod| stories::pod(pod, &heard, &fleet)).collect() } else { Vec::new() };
+            if tells_pods { pods.iter().map(|pod| stories::pod(pod, &messages, &fleet)).collect() } else { Vec::new() };
         Ok(Self {
             subject: subject.to_string(),
             is_recorded: source.meta().engine == Engine::Cluster && source.meta().kubernetes == "recorded",
             window,
-            waits: if of_pods { waits::of(&pods, &heard, &fleet, source.meta(), window) } else { Vec::new() },
+            waits: if of_pods { waits::of(&pods, &messages, &fleet, source.meta(), window) } else { Vec::new() },
             pods: stories,
-            nodes: stories::nodes(subject, &fleet, &pods, &heard, window),
-            groups: stories::groups(subject, &fleet, source.meta(), &heard, window),
+            nodes: stories::nodes(subject, &fleet, &pods, &messages, window),
+            groups: stories::groups(subject, &fleet, source.meta(), &messages, window),
             pods_total: pods.len(),
-            is_cut: is_cut || heard.is_cut,
+            is_cut: is_cut || messages.is_cut,
         })
     }
 }

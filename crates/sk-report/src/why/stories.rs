@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use sk_core::SimTime;
 use sk_record::{AutoscalerRow, DecisionRow, EndedBy, Outcome, PodRow, RunMeta};
 
-use super::heard::{Heard, in_short, in_words};
+use super::messages::{Messages, in_short, in_words};
 use super::{Event, GroupStory, NodeStory, PodStory, STRETCHES_MAX, Subject};
 use crate::fleet::{Fleet, IdleEnd, Node};
 use crate::step::{Step, Window};
 use crate::words;
 
 /// One pod's life.
-pub(super) fn pod(pod: &PodRow, heard: &Heard, fleet: &Fleet) -> PodStory {
+pub(super) fn pod(pod: &PodRow, messages: &Messages, fleet: &Fleet) -> PodStory {
     let mut events = vec![Event { at: pod.created, what: "created".to_owned() }];
     let is_own = |answer: &&DecisionRow| answer.namespace == pod.namespace && answer.pod == pod.name;
-    let own: Vec<&DecisionRow> = heard.answers.iter().filter(is_own).collect();
+    let own: Vec<&DecisionRow> = messages.answers.iter().filter(is_own).collect();
     events.extend(refusals(&own));
     let is_about = |row: &&AutoscalerRow| {
         row.pod.as_deref() == Some(pod.name.as_str()) && row.namespace.as_deref() == Some(pod.namespace.as_str())
     };
-    let about = || heard.autoscaler.iter().filter(is_about);
+    let about = || messages.autoscaler.iter().filter(is_about);
     events.extend(by_the_autoscaler(about(), in_words));
     let considered = |row: &AutoscalerRow| format!("considered {}", row.options.as_deref().unwrap_or_default());
     events.extend(by_the_autoscaler(about().filter(|row| row.options.is_some()), considered));
@@ -35,7 +35,7 @@ pub(super) fn pod(pod: &PodRow, heard: &Heard, fleet: &Fleet) -> PodStory {
         events.push(Event { at, what: format!("running, {} after its creation", at.since(pod.created)) });
     }
     if let Some(at) = crate::tally::end_of(pod) {
-        events.push(Event { at, what: ended(pod, at, heard, fleet) });
+        events.push(Event { at, what: ended(pod, at, messages, fleet) });
     }
     events.sort_by_key(|event| event.at);
     PodStory { pod: format!("{}/{}", pod.namespace, pod.name), owner: pod.owner.clone(), events }
@@ -63,14 +63,14 @@ fn why_victims(answer: &DecisionRow) -> Option<Event> {
     Some(Event { at: answer.time, what: format!("makes room by preempting {victims}{why}") })
 }
 
-/// Why it is on that node: how many could have had it, and their scores.
+/// Why it is on that node: how many were feasible, and their scores.
 fn why_there(own: &[&DecisionRow], at: SimTime) -> Vec<Event> {
     let Some(answer) = own.iter().rev().find(|answer| answer.outcome == Outcome::Scheduled) else { return Vec::new() };
     let mut events = Vec::new();
     if let (Some(evaluated), Some(feasible)) = (answer.explained.evaluated, answer.explained.feasible) {
         let only = if feasible == 1 { ", so nothing was scored" } else { "" };
-        let looked_at = words::plural(evaluated, "node");
-        let what = format!("why there: {} of {looked_at} looked at could have had it{only}", words::grouped(feasible));
+        let evaluated = words::plural(evaluated, "evaluated node");
+        let what = format!("why there: {} of {evaluated} feasible{only}", words::grouped(feasible));
         events.push(Event { at, what });
     }
     // The only node that fits is taken without scores; those in the record were made to explain it.
@@ -80,13 +80,13 @@ fn why_there(own: &[&DecisionRow], at: SimTime) -> Vec<Event> {
 }
 
 /// How it ended, and who ended it if that is known.
-fn ended(pod: &PodRow, at: SimTime, heard: &Heard, fleet: &Fleet) -> String {
+fn ended(pod: &PodRow, at: SimTime, messages: &Messages, fleet: &Fleet) -> String {
     let how = pod.ended_by.map_or("ended", EndedBy::as_str).replace('_', " ");
     let own = format!("{}/{}", pod.namespace, pod.name);
     let why = match pod.ended_by {
         Some(EndedBy::Preempted) => {
             let names_it = |victims: &str| victims.split(", ").any(|victim| victim == own);
-            let by = heard.preemptions.iter().rev().find(|(time, _, victims)| *time <= at && names_it(victims));
+            let by = messages.preemptions.iter().rev().find(|(time, _, victims)| *time <= at && names_it(victims));
             by.map(|(_, by, _)| format!(" to make room for {by}, which has a higher priority"))
         }
         Some(EndedBy::Evicted) => {
@@ -105,15 +105,15 @@ pub(super) fn nodes(
     subject: &Subject,
     fleet: &Fleet,
     pods: &[PodRow],
-    heard: &Heard,
+    messages: &Messages,
     window: Window,
 ) -> Vec<NodeStory> {
     let Subject::Node(name) = subject else { return Vec::new() };
     let lives = fleet.nodes().filter(|node| node.row.name == *name);
-    lives.map(|node| one_node(node, pods, heard, window)).collect()
+    lives.map(|node| one_node(node, pods, messages, window)).collect()
 }
 
-fn one_node(node: &Node, pods: &[PodRow], heard: &Heard, window: Window) -> NodeStory {
+fn one_node(node: &Node, pods: &[PodRow], messages: &Messages, window: Window) -> NodeStory {
     let row = &node.row;
     let group = row.group.as_deref().map(|group| format!(" in group {group}")).unwrap_or_default();
     let mut events = vec![Event { at: row.created, what: format!("created{group}") }];
@@ -134,7 +134,7 @@ fn one_node(node: &Node, pods: &[PodRow], heard: &Heard, window: Window) -> Node
         events.push(Event { at: idle.window.start, what: format!("empty for {} {how}", idle.window.length()) });
     }
     let lived = |said: &&AutoscalerRow| row.created <= said.time && row.deleted.is_none_or(|gone| said.time <= gone);
-    events.extend(by_the_autoscaler(heard.autoscaler.iter().filter(lived), in_short));
+    events.extend(by_the_autoscaler(messages.autoscaler.iter().filter(lived), in_short));
     events.extend(row.deleted.map(|at| Event { at, what: "removed".to_owned() }));
     events.retain(|event| window.contains(event.at) || event.at < window.start);
     events.sort_by_key(|event| event.at);
@@ -164,7 +164,7 @@ pub(super) fn groups(
     subject: &Subject,
     fleet: &Fleet,
     meta: &RunMeta,
-    heard: &Heard,
+    messages: &Messages,
     window: Window,
 ) -> Vec<GroupStory> {
     let Subject::Group(name) = subject else { return Vec::new() };
@@ -181,7 +181,7 @@ pub(super) fn groups(
         let at = events.last().map_or(window.start, |event| event.at);
         events.push(Event { at, what: format!("and {cut} more changes; ask for a shorter time with -s and -t") });
     }
-    let about = heard.autoscaler.iter().filter(|row| window.contains(row.time) && row.pod.is_none());
+    let about = messages.autoscaler.iter().filter(|row| window.contains(row.time) && row.pod.is_none());
     events.extend(by_the_autoscaler(about, |row| match &row.node {
         Some(node) => format!("{node} {}", in_short(row)),
         None => in_short(row),

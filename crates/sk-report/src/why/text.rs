@@ -36,7 +36,7 @@ fn whole(why: &Why) -> String {
         events.iter().for_each(|event| text.push_str(&line(event, clock)));
     }
     if why.is_cut {
-        text.push_str("\nnot everything was looked at: ask for less with OBJECT, -s and -t\n");
+        text.push_str("\nthe output is limited: narrow it with OBJECT, -s and -t\n");
     }
     text
 }

@@ -3,14 +3,14 @@
 use sk_core::SimTime;
 use sk_record::{PodRow, RunMeta};
 
-use super::heard::{Heard, in_words, refusals, tally};
+use super::messages::{Messages, in_words, refusals, tally};
 use super::{AtMax, Said, Waited, fitting};
 use crate::causes::{Wait, is_about_starting};
 use crate::fleet::Fleet;
 use crate::step::Window;
 
 /// Waits that belong together, longest first.
-pub(super) fn of(pods: &[PodRow], heard: &Heard, fleet: &Fleet, meta: &RunMeta, window: Window) -> Vec<Waited> {
+pub(super) fn of(pods: &[PodRow], messages: &Messages, fleet: &Fleet, meta: &RunMeta, window: Window) -> Vec<Waited> {
     let run = Window::new(meta.start, meta.end);
     let refused = pods.iter().filter(|pod| pod.waited_for.is_some());
     let mut all: Vec<(Wait, &PodRow)> = refused.map(|pod| (Wait::of(pod, fleet, run), pod)).collect();
@@ -31,7 +31,7 @@ pub(super) fn of(pods: &[PodRow], heard: &Heard, fleet: &Fleet, meta: &RunMeta, 
     }
     let full = full_stretches(fleet, meta);
     let mut waits: Vec<Waited> =
-        found.into_iter().map(|(waited, members)| complete(waited, &members, heard, &full, meta)).collect();
+        found.into_iter().map(|(waited, members)| complete(waited, &members, messages, &full, meta)).collect();
     waits.sort_by_key(|waited| (std::cmp::Reverse(waited.longest), waited.from));
     waits
 }
@@ -52,11 +52,11 @@ fn begun(wait: Wait, ended: String) -> Waited {
     }
 }
 
-fn complete(waited: Waited, members: &[&PodRow], heard: &Heard, full: &[Full], meta: &RunMeta) -> Waited {
-    let mut said = said(&waited, members, heard);
+fn complete(waited: Waited, members: &[&PodRow], messages: &Messages, full: &[Full], meta: &RunMeta) -> Waited {
+    let mut said = said(&waited, members, messages);
     // That a node is starting is the end of the wait, not its cause.
     said.sort_by_key(|said| is_about_starting(&said.message));
-    let told = heard.autoscaler_on(&waited.owner, members, waited.from, waited.to);
+    let told = messages.autoscaler_on(&waited.owner, members, waited.from, waited.to);
     let autoscaler = tally(told.iter().map(|row| (in_words(row), row.time)));
     let considered = tally(told.iter().filter_map(|row| Some((row.options.clone()?, row.time))));
     Waited {
@@ -95,8 +95,8 @@ fn at_max(full: &[Full], waited: &Waited) -> Vec<AtMax> {
 }
 
 /// The scheduler's messages about these pods; if they were not kept, the last message in the pods' conditions.
-fn said(waited: &Waited, members: &[&PodRow], heard: &Heard) -> Vec<Said> {
-    let told = tally(refusals(&heard.answers, members));
+fn said(waited: &Waited, members: &[&PodRow], messages: &Messages) -> Vec<Said> {
+    let told = tally(refusals(&messages.answers, members));
     if !told.is_empty() {
         return told;
     }

@@ -19,7 +19,7 @@ fn a_million_terms_are_refused_and_so_is_what_does_not_parse() {
         (json!({"containers": [{"name": "m", "ports": ports}]}), "at most 1000"),
         (json!({"containers": [{"name": "m", "resources": {"requests": resources}}]}), "at most 22"),
         (asks("much", "1Gi"), "resources.requests.cpu"),
-        (json!({"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"-": "x"}}}]}), "no label key"),
+        (json!({"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"-": "x"}}}]}), "not a label key"),
         (json!({"tolerations": [{"effect": "Sometimes"}]}), "tolerations"),
         (json!({"containers": "none"}), "must be a list"),
         (json!({"topologySpreadConstraints": [{"maxSkew": i64::MIN}]}), "maxSkew`: must be at least 1"),

@@ -20,7 +20,7 @@ pub enum SaveError {
         source: io::Error,
     },
     /// The last bytes could not be written, or the finished file not put in its place.
-    #[error("cannot finish {place}: {source}; check that there is room; nothing was left there")]
+    #[error("cannot finish {place}: {source}; check that there is disk space; nothing was left there")]
     Finish {
         /// Where.
         place: String,
@@ -43,7 +43,7 @@ pub enum SaveError {
         /// What the file system said.
         source: io::Error,
     },
-    /// The place is none.
+    /// Not a place to write to.
     #[error(transparent)]
     Place(#[from] ParseLocationError),
     /// Standard input is not a place to write to.
@@ -102,7 +102,7 @@ impl Output {
     }
 }
 
-/// Copies the files of a folder to a folder in an object store. The file called `last` goes last: whoever finds it there
+/// Copies the files of a folder to a folder in an object store. The file called `last` is sent last: whoever finds it there
 /// finds all the others.
 pub fn send_files(folder: &Path, place: &str, last: &str) -> Result<(), SaveError> {
     let unreadable = |path: &Path| {
@@ -234,7 +234,7 @@ mod tests {
             let mut output = Location::File("/dev/full".into()).create().unwrap();
             output.write_all(b"too much").unwrap();
             let full = output.commit().unwrap_err().to_string();
-            assert!(full.contains("/dev/full") && full.contains("room"), "{full}");
+            assert!(full.contains("/dev/full") && full.contains("disk space"), "{full}");
         }
     }
 }

@@ -31,11 +31,11 @@ pub(crate) enum RemoteError {
          GOOGLE_SERVICE_ACCOUNT or AZURE_STORAGE_…); this machine has no role of its own either: {0}"
     )]
     NoCredentials(object_store::Error),
-    #[error("the temporary file failed: {0}; check that there is room in the folder for temporary files (TMPDIR)")]
+    #[error("the temporary file failed: {0}; check that there is disk space for temporary files (TMPDIR)")]
     File(#[from] std::io::Error),
     #[error("there are more than {MAX_LISTED} objects in this folder; use one that holds nothing else")]
     TooMany,
-    #[error("its thread broke off")]
+    #[error("its thread panicked")]
     Thread,
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Listed {
 pub(super) struct SegmentFile {
     pub(super) path: PathBuf,
     pub(super) header: SegmentHeader,
-    /// Is it to be removed when nobody reads it any more?
+    /// Is it to be removed after its last reader?
     given_up: AtomicBool,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use sk_core::SimTime;
 
-/// Why the log does not do what it was told.
+/// Errors of the log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The folder cannot be made or listed.
@@ -13,7 +13,7 @@ pub enum LogError {
     Folder {
         /// Which one.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         #[source]
         source: io::Error,
     },
@@ -23,7 +23,7 @@ pub enum LogError {
         /// Which one.
         path: PathBuf,
     },
-    /// A segment is of a version that is not known here.
+    /// A segment of a newer version.
     #[error("{} is of version {version}, which only a newer SimKube reads; use that one, or another data folder",
         path.display())]
     Newer {
@@ -32,26 +32,26 @@ pub enum LogError {
         /// Its version.
         version: u32,
     },
-    /// A segment cannot be read, though the file system may yet give it.
-    #[error("reading {} failed: {source}; nothing was changed, try again when the disk is well", path.display())]
+    /// A segment cannot be read now; nothing shows that it is damaged.
+    #[error("reading {} failed: {source}; nothing was changed, try again when the disk works again", path.display())]
     Read {
         /// Which segment.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         #[source]
         source: io::Error,
     },
     /// Writing failed. Nothing is recorded until [`super::Log::resume`] succeeds; what was synced is safe.
-    #[error("writing {} failed: {source}; recording stops until there is room again", path.display())]
+    #[error("writing {} failed: {source}; recording stops until there is disk space again", path.display())]
     Write {
         /// Which segment.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         #[source]
         source: io::Error,
     },
-    /// An earlier write failed, and nobody has called [`super::Log::resume`] since.
-    #[error("nothing is recorded since {since}, when writing the log failed; make room, and recording resumes")]
+    /// An earlier write failed, and [`super::Log::resume`] was not called since.
+    #[error("nothing is recorded since {since}, when writing the log failed; free disk space, and recording resumes")]
     Stopped {
         /// The last moment that is in the log.
         since: SimTime,

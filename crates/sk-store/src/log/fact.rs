@@ -42,7 +42,7 @@ pub enum Fact {
     /// A watch has seen everything up to this resource version.
     Watched(Watched),
     /// The watch of a kind cannot go on from where it was. What happens since its last position is missed until the kind
-    /// is listed again and a [`Fact::Gap`] says until when; if nobody lives to write that, this stands for it.
+    /// is listed again and a [`Fact::Gap`] says until when; if the tracer is killed before it writes that, this entry replaces it.
     Lost(Gvk),
 }
 
@@ -67,7 +67,7 @@ pub struct Watched {
     /// The resource version up to which it has seen everything.
     pub version: SmolStr,
     /// Until when nothing can have happened that it has not seen. That is before this is recorded, and how long before
-    /// nobody else can tell; unless told, as in logs of older versions, it is when this is recorded.
+    /// nobody else can tell; if absent, as in logs of older versions, it is when this is recorded.
     pub seen: Option<SimTime>,
 }
 
@@ -94,7 +94,7 @@ pub struct Link {
 /// All that is known of one pod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodFacts {
-    /// Its uid, by which lives are told apart.
+    /// Its uid, which distinguishes lives.
     pub uid: SmolStr,
     /// Its namespace and name.
     pub pod: ObjectKey,
@@ -116,7 +116,7 @@ pub struct PodFacts {
     pub finished: Option<SimTime>,
     /// When it was gone.
     pub deleted: Option<SimTime>,
-    /// Is its end a guess, because it vanished while nobody was watching?
+    /// Is its end a guess, because it disappeared within a gap?
     pub guessed: bool,
     /// What its containers ended with, if they failed.
     #[serde(default)]
@@ -136,7 +136,7 @@ pub struct Attribution {
     pub owner: ObjectRef,
     /// Its uid.
     pub uid: SmolStr,
-    /// The template in it that the pod was made from, if that could be told.
+    /// The template in it that the pod was created from, if known.
     pub template: Option<TemplateId>,
     /// Are lives wanted of this kind?
     pub track_lifecycle: bool,

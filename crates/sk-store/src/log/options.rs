@@ -2,10 +2,10 @@
 
 use sk_core::SimDuration;
 
-/// How long history is kept unless told: a month and a day.
+/// How long history is kept, by default: a month and a day.
 const DEFAULT_AGE: SimDuration = SimDuration::from_secs(32 * 86_400);
 
-/// How many bytes of history are kept unless told. 55 million events, which is 20 a second for [`DEFAULT_AGE`], take
+/// How many bytes of history are kept, by default. 55 million events, which is 20 a second for [`DEFAULT_AGE`], take
 /// 6.6 GB at 120 bytes each; three times that is room for bursts.
 const DEFAULT_BYTES: u64 = 20 << 30;
 

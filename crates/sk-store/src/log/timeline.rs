@@ -182,7 +182,7 @@ struct Known {
     turn: u32,
 }
 
-/// In which segment something was last told of, and what it was like.
+/// The last segment with an entry of an object, and its state there.
 #[derive(Clone, Copy)]
 struct Seen {
     turn: u32,

@@ -228,7 +228,7 @@ impl Log {
         }
         let now = self.last_at.map_or(now, |last| last.max(now));
         let from = self.synced_at.unwrap_or(now);
-        let reason = "the log could not be written, perhaps for want of room".to_owned();
+        let reason = "the log could not be written, perhaps for lack of disk space".to_owned();
         // The gap is part of the state that the segment begins with, so that there is never one without the other.
         self.state.apply(now, Fact::Gap(Gap { from, to: now, kind: None, reason }));
         // A number that was given to a lost entry is not given again, and readers see by the jump that something is lost.

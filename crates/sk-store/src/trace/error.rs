@@ -27,7 +27,7 @@ pub enum OpenError {
     },
     /// What can be read only once could not be copied.
     #[error(
-        "cannot copy {name} into a temporary file in {}: {source}; make room there, or set TMPDIR to a folder that has it",
+        "cannot copy {name} into a temporary file in {}: {source}; free disk space there, or set TMPDIR to another folder",
         .folder.display()
     )]
     Copy {

@@ -15,10 +15,10 @@ pub struct Life {
     /// When it had finished; `None` if it ran until it was deleted or the recording ended.
     #[serde(default, with = "text::maybe_time", skip_serializing_if = "Option::is_none")]
     pub end: Option<SimTime>,
-    /// Is its end a guess, because it went while nobody was watching?
+    /// Is its end a guess, because it disappeared within a gap?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
-    /// What its containers ended with, if they failed; `None`: they ended well, or nobody knows.
+    /// What its containers ended with, if they failed; `None`: they succeeded, or it is unknown.
     #[serde(default, rename = "exitCode", skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }

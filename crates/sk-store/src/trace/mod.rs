@@ -230,7 +230,7 @@ impl Trace {
         self.source.name()
     }
 
-    /// What the tracer was told to record.
+    /// The tracer configuration.
     pub fn config(&self) -> &TracerConfig {
         &self.header().config
     }

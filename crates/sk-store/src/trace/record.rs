@@ -63,7 +63,7 @@ pub struct Object {
 #[derive(Clone, Debug)]
 enum Content {
     Tree(Value),
-    /// As others but for its name; a tree only if somebody asks for it.
+    /// Like others except for its name; decoded only on request.
     Alike(Arc<Shape>, OnceLock<Value>),
 }
 
@@ -83,7 +83,7 @@ pub enum NotAnObject {
     #[error("its `{0}` is missing or not a text")]
     Missing(&'static str),
     /// `apiVersion` and `kind` do not name a kind.
-    #[error("its apiVersion `{0}` is none: it should look like `v1` or `apps/v1`")]
+    #[error("its apiVersion `{0}` is invalid: it should look like `v1` or `apps/v1`")]
     ApiVersion(String),
     /// The object is not the announced one.
     #[error("it is not {0}, which it should be")]

@@ -74,7 +74,7 @@ pub struct Observation {
     /// Who it belonged to in the end; `None` for a bare pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<ObjectRef>,
-    /// The template of its owner that it was made from, if that could be told.
+    /// The template of its owner that it was created from, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<TemplateId>,
     /// When the API server created it.
@@ -92,7 +92,7 @@ pub struct Observation {
     /// When it was gone; a pod may go without ever having run.
     #[serde(default, with = "text::maybe_time", skip_serializing_if = "Option::is_none")]
     pub deleted: Option<SimTime>,
-    /// Is its end a guess, because it went while nobody was watching?
+    /// Is its end a guess, because it disappeared within a gap?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guessed: bool,
     /// Where it ran.

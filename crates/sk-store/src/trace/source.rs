@@ -20,7 +20,7 @@ pub(crate) struct Source {
 #[derive(Clone, Debug)]
 enum Place {
     File(Arc<PathBuf>),
-    /// Removed when nobody reads it any more.
+    /// Removed after its last reader.
     Temporary(Arc<TempPath>),
     /// A temporary file that no folder lists: it is gone when the process is, even a killed one.
     Unnamed(Arc<File>),

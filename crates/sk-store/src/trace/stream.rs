@@ -75,7 +75,7 @@ impl Copy {
     }
 }
 
-/// [`NoRoom`] speaks to whoever exports from a tracer; here somebody reads a trace.
+/// The message of [`NoRoom`] is for exports from a tracer; this one is for readers of a trace.
 fn full(problem: NoRoom) -> io::Error {
     let NoRoom { free, floor } = problem;
     io::Error::new(io::ErrorKind::StorageFull, format!("{free} bytes are left there, of which {floor} stay free"))

@@ -20,10 +20,10 @@ use super::{Format, jsonl, native, v2};
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The place it was written to said no.
-    #[error("writing the trace failed: {0}; check that there is room and that you may write there")]
+    #[error("writing the trace failed: {0}; check that there is disk space and that you may write there")]
     Output(#[source] io::Error),
     /// A temporary file beside it failed.
-    #[error("a temporary file failed: {0}; check that there is room in the folder for temporary files (TMPDIR)")]
+    #[error("a temporary file failed: {0}; check that there is disk space for temporary files (TMPDIR)")]
     Spool(#[source] io::Error),
     /// Something could not become JSON.
     #[error("something cannot be written as JSON: {0}")]
@@ -52,10 +52,10 @@ pub enum WriteError {
         /// How many there may be.
         limit: u64,
     },
-    /// What was said to be an encoded object is none.
+    /// The bytes are not an encoded object.
     #[error("{object} was not encoded as an object: {reason}; please report this")]
     NotEncoded {
-        /// What it was said to be.
+        /// Its name.
         object: String,
         /// What is wrong.
         reason: String,
@@ -63,7 +63,7 @@ pub enum WriteError {
     /// This form is only read.
     #[error("traces are not written as {0:?}; choose native, v2 or jsonl")]
     ReadOnly(Format),
-    /// The trace that is being read gave out.
+    /// Reading the source trace failed.
     #[error(transparent)]
     Read(#[from] TraceError),
 }

@@ -26,10 +26,10 @@ use std::ops::{Deref, DerefMut};
 pub use binaries::{Binaries, BinariesError};
 pub use sk_lab::access::eventually;
 pub use sk_lab::{Authority, Certified, ControlError, StartError};
-use sk_lab::{Leash, Options};
+use sk_lab::{Options, Supervision};
 
-/// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes on guard's
-/// leash.
+/// A running control plane for one test: [`sk_lab::ControlPlane`] in a temporary folder, its processes under
+/// guard.
 pub struct ControlPlane(sk_lab::ControlPlane);
 
 impl ControlPlane {
@@ -41,8 +41,8 @@ impl ControlPlane {
 
     /// Starts one with these binaries.
     pub async fn start_with(binaries: Binaries, options: Options) -> Result<Self, StartError> {
-        let leash = Leash::Guard(binaries.guard()?);
-        Ok(Self(sk_lab::ControlPlane::start(binaries.programs(), &leash, &options, None).await?))
+        let supervision = Supervision::Guard(binaries.guard()?);
+        Ok(Self(sk_lab::ControlPlane::start(binaries.programs(), &supervision, &options, None).await?))
     }
 }
 

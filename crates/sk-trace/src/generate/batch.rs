@@ -37,7 +37,7 @@ mod hole {
     pub(super) const PODS: usize = 0;
 }
 
-/// A Job: what it is called and how long its pods live. What it is stands in the filling.
+/// A Job: its name and the lifetimes of its pods. The filling has the rest.
 pub(super) struct Job {
     pub(super) reference: ObjectRef,
     pub(super) labels: [(SmolStr, SmolStr); 3],

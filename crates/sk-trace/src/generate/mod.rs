@@ -24,7 +24,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use sk_store::trace::{Format, Writer};
 
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 pub use presets::{ALL as PRESETS, Preset};
 pub use spec::{Batch, Cron, GenerateSpec, Lifetime, Platform, Services, SpecError};
@@ -38,7 +38,7 @@ pub struct Generated {
     pub events: u64,
     /// Pods whose life is recorded.
     pub lives: u64,
-    /// Pods of which is told what happened to them.
+    /// Pods with an observation.
     pub observations: u64,
 }
 
@@ -48,7 +48,7 @@ const BATCH: usize = 256;
 const MAX_WAITING: usize = 8;
 
 /// Generates a trace into `out`.
-pub fn generate<W: Write>(spec: &GenerateSpec, format: Format, out: W) -> Result<Written<W, Generated>, EditError> {
+pub fn generate<W: Write>(spec: &GenerateSpec, format: Format, out: W) -> Result<TraceOutput<W, Generated>, EditError> {
     let generator = Generator::new(spec)?;
     let mut writer = Writer::new(format, out, &generator.header())?;
     let summary = std::thread::scope(|scope| {
@@ -57,14 +57,14 @@ pub fn generate<W: Write>(spec: &GenerateSpec, format: Format, out: W) -> Result
         for made in batches.into_iter().flatten() {
             write(&mut writer, made)?;
         }
-        // It broke off only if it panicked, and then so does this.
+        // It ended early only if it panicked, and then so does this.
         Ok::<_, EditError>(generating.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })?;
     let (out, losses) = writer.finish()?;
-    Ok(Written { out, losses, summary })
+    Ok(TraceOutput { out, losses, summary })
 }
 
-/// Generates until the end, or until nobody takes it any more.
+/// Generates until the end, or until the receiver is gone.
 fn make(mut generator: Generator, sender: &SyncSender<Vec<Made>>) -> Generated {
     loop {
         let batch: Vec<Made> = std::iter::from_fn(|| generator.next_made()).take(BATCH).collect();

@@ -5,7 +5,7 @@ use sk_core::limits::MAX_WINDOW;
 use sk_core::{SimDuration, SimTime};
 use sk_store::yaml;
 
-use crate::spelt;
+use crate::parse;
 
 /// The largest file that is read as a specification: a thousand lines of a hundred bytes.
 const MAX_SPEC_BYTES: usize = 100_000;
@@ -32,12 +32,12 @@ pub struct GenerateSpec {
     /// The same seed gives the same bytes.
     pub seed: u64,
     /// When the trace begins.
-    #[serde(with = "spelt::moment")]
+    #[serde(with = "parse::moment")]
     pub start: SimTime,
     /// How long it is.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub duration: SimDuration,
-    /// End after so many events, if the time has not ended before.
+    /// End after this many events, if the time has not ended before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
     /// Cut times to whole seconds, which is all that v2 traces hold.
@@ -86,7 +86,7 @@ pub struct Services {
     /// The share of them that an autoscaler scales. People scale the others, with a rollout now and then.
     pub autoscaled: f64,
     /// How often, on average, an autoscaler looks; it changes something only if the load has moved by a tenth.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub scale_every: SimDuration,
     /// Rollouts of each service in a day, on average; most of them when people work.
     pub rollouts_per_day: f64,
@@ -109,7 +109,7 @@ pub struct Batch {
     /// How long their pods live.
     pub life: Lifetime,
     /// How long a finished Job stays.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub kept: SimDuration,
 }
 
@@ -128,10 +128,10 @@ pub struct Cron {
 #[serde(deny_unknown_fields)]
 pub struct Lifetime {
     /// The median.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub median: SimDuration,
     /// The 95th percentile.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub p95: SimDuration,
 }
 

@@ -121,7 +121,7 @@ pub struct Generator {
     seq: u64,
     generated: Generated,
     end: SimTime,
-    /// How much of what comes after the last record is told.
+    /// How many of the rows after the last record were emitted.
     ending: Ending,
 }
 
@@ -206,7 +206,7 @@ impl Generator {
         Header { config: config.expect("it is written out above"), origin: None }
     }
 
-    /// How much has been told so far.
+    /// How much was emitted so far.
     pub fn generated(&self) -> Generated {
         self.generated
     }

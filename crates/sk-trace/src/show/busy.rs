@@ -4,7 +4,7 @@ use serde::Serialize;
 use sk_core::{SimDuration, SimTime};
 
 use super::Span;
-use crate::spelt;
+use crate::parse;
 
 /// How many parts the span is divided into: as many as fit a line.
 pub const BUCKETS: usize = 60;
@@ -16,7 +16,7 @@ const NAMED: usize = 5;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Busy {
     /// How long each part is.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub width: SimDuration,
     /// How many events each part has.
     pub events: Vec<u64>,

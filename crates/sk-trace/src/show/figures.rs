@@ -12,7 +12,7 @@ use crate::names::{Names, number};
 /// How many kinds and how many namespaces are counted by name: 10,000 at about 100 bytes are 1 MB each.
 const MAX_NAMED: usize = 10_000;
 
-/// How many gaps are told in words.
+/// How many gaps are listed.
 const MAX_GAPS: usize = 20;
 
 /// The counts so far.
@@ -29,7 +29,7 @@ pub(super) struct Figures {
 
 /// What a record does to its object.
 #[derive(Clone, Copy)]
-enum Deed {
+enum Action {
     Initial,
     Create,
     Change,
@@ -52,37 +52,37 @@ impl Figures {
 
     pub(super) fn head(&mut self, head: &Head) {
         let is_first = self.span.is_some_and(|span| head.at <= span.start);
-        let (object, deed) = match &head.what {
+        let (object, action) = match &head.what {
             What::Mark => return,
             What::Apply(object, _) => match (self.alive.insert(number(&**object)), is_first) {
-                (true, true) => (object, Deed::Initial),
-                (true, false) => (object, Deed::Create),
-                (false, _) => (object, Deed::Change),
+                (true, true) => (object, Action::Initial),
+                (true, false) => (object, Action::Create),
+                (false, _) => (object, Action::Change),
             },
             What::Delete(object, _) => {
                 self.alive.remove(number(&**object));
-                (object, Deed::Delete)
+                (object, Action::Delete)
             }
         };
         self.events += 1;
         self.most_objects = self.most_objects.max(self.alive.len());
-        if !matches!(deed, Deed::Initial) {
+        if !matches!(action, Action::Initial) {
             self.busy.add(head.at);
         }
-        self.count(object, deed);
+        self.count(object, action);
     }
 
-    fn count(&mut self, object: &ObjectRef, deed: Deed) {
+    fn count(&mut self, object: &ObjectRef, action: Action) {
         let namespace = object.key.namespace.clone().unwrap_or_default();
         let kind = entry(&mut self.kinds, &object.gvk);
         let namespace = entry(&mut self.namespaces, &namespace);
         self.unnamed += u64::from(kind.is_none()) + u64::from(namespace.is_none());
         for counts in [kind, namespace].into_iter().flatten() {
-            match deed {
-                Deed::Initial => counts.initial += 1,
-                Deed::Create => counts.created += 1,
-                Deed::Change => counts.changed += 1,
-                Deed::Delete => counts.deleted += 1,
+            match action {
+                Action::Initial => counts.initial += 1,
+                Action::Create => counts.created += 1,
+                Action::Change => counts.changed += 1,
+                Action::Delete => counts.deleted += 1,
             }
         }
     }

@@ -16,7 +16,7 @@ use sk_core::{Gvk, SimDuration, SimTime, SmolStr};
 use sk_store::TraceError;
 use sk_store::trace::Trace;
 
-use crate::spelt;
+use crate::parse;
 
 pub use busy::{BUCKETS, Busy, Moment};
 pub use values::{ValueRow, ValuesError, ValuesSummary, values};
@@ -29,13 +29,13 @@ pub struct Summary {
     pub name: String,
     /// `native`, `v2`, `v3` or `jsonl`.
     pub format: &'static str,
-    /// Bytes of the file, if whoever asks knows them.
+    /// Bytes of the file, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// From its first to its last moment; `None` if it holds none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// What the tracer was told to record.
+    /// The tracer configuration.
     pub tracked: Vec<Gvk>,
     /// Everything that happened, marks not counted.
     pub events: u64,
@@ -63,10 +63,10 @@ pub struct Summary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// The first moment.
-    #[serde(with = "spelt::moment")]
+    #[serde(with = "parse::moment")]
     pub start: SimTime,
     /// The last moment.
-    #[serde(with = "spelt::moment")]
+    #[serde(with = "parse::moment")]
     pub end: SimTime,
 }
 
@@ -93,13 +93,13 @@ pub struct Lives {
     /// Pods that ran until they were deleted or the recording ended.
     pub unfinished: u64,
     /// Half of those that ended were shorter, within an eighth.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub median: SimDuration,
     /// One in twenty was longer, within an eighth.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub p95: SimDuration,
     /// The longest one.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub longest: SimDuration,
 }
 
@@ -109,7 +109,7 @@ pub struct Gaps {
     /// How many.
     pub count: u64,
     /// How long together.
-    #[serde(with = "spelt::span")]
+    #[serde(with = "parse::span")]
     pub total: SimDuration,
     /// The first ones, in words.
     pub first: Vec<String>,

@@ -37,14 +37,16 @@ pub struct ValuesSummary {
 /// Why texts could not be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum ValuesError {
-    /// The trace gave out.
+    /// Reading the trace failed.
     #[error(transparent)]
     Read(#[from] TraceError),
     /// Something could not become JSON.
     #[error("a part of the trace cannot be shown as JSON: {0}; report this as a bug")]
     Json(#[from] serde_json::Error),
-    /// A temporary file, or whoever takes the texts, said no.
-    #[error("listing the texts failed: {0}; check that there is room for temporary files (TMPDIR) and for the output")]
+    /// A temporary file, or the receiver of the strings, failed.
+    #[error(
+        "listing the texts failed: {0}; check that there is disk space for temporary files (TMPDIR) and for the output"
+    )]
     Io(#[from] io::Error),
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sk_core::{ObjectRef, Pointer, SimTime};
 
-use crate::spelt;
+use crate::parse;
 
 /// The most lines of one object; the rest are counted.
 const MAX_LINES: usize = 100;
@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 200;
 #[serde(rename_all = "camelCase")]
 pub struct ObjectDiff {
     /// When the version was applied.
-    #[serde(with = "spelt::moment")]
+    #[serde(with = "parse::moment")]
     pub at: SimTime,
     /// The object, as it was called.
     pub object: ObjectRef,

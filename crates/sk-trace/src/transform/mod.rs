@@ -19,7 +19,7 @@ use sk_store::trace::{Change, Deletion, Format, Object, Observation, Row, Trace,
 
 use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 pub use confined::{Evaluator, Name, Request, Response, decode, encode};
 pub use diff::{DiffLine, ObjectDiff};
@@ -67,7 +67,7 @@ pub fn transform<W: Write>(
     program: &dyn Evaluate,
     format: Format,
     out: W,
-) -> Result<Written<W, Summary>, TransformError> {
+) -> Result<TraceOutput<W, Summary>, TransformError> {
     let plan = plan(trace, program, 0)?;
     let mut sink = Sink::like(trace, format, out)?;
     let mut templates = ChangedTemplates::default();

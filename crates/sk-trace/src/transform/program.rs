@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 128;
 /// How much of a program's error is repeated; it may hold the whole object.
 const MAX_MESSAGE: usize = 500;
 
-/// What a program is told beside the object.
+/// The variables of a program besides the object.
 const VARIABLES: [&str; 4] = ["$time", "$kind", "$namespace", "$name"];
 
 /// Defined after jaq's own, and so instead of them.
@@ -51,7 +51,7 @@ pub struct Program {
     filter: jaq_core::Filter<Data>,
 }
 
-/// Why a text is no program.
+/// Why a text is not a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ProgramError {
     /// Too long a text.

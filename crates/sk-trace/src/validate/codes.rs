@@ -184,7 +184,7 @@ const CODES: [Code; 28] = [
         Rule::VolumeSecretMissing,
         "E0004",
         "volume_secret_missing",
-        "A volume shows a Secret that the trace never creates. A real kubelet does not start such a pod.",
+        "A volume mounts a Secret that the trace never creates. A real kubelet does not start such a pod.",
         "Record Secrets too (their values are hashed), or mark the volume's source `optional: true`.",
     )
     .fixed_by(MARK_OPTIONAL),
@@ -192,7 +192,7 @@ const CODES: [Code; 28] = [
         Rule::VolumeConfigMapMissing,
         "E0005",
         "volume_configmap_missing",
-        "A volume shows a ConfigMap that the trace never creates. A real kubelet does not start such a pod.",
+        "A volume mounts a ConfigMap that the trace never creates. A real kubelet does not start such a pod.",
         "Record ConfigMaps too, or mark the volume's source `optional: true`.",
     )
     .fixed_by(MARK_OPTIONAL),
@@ -280,7 +280,7 @@ const CODES: [Code; 28] = [
         "E0112",
         "restart_policy_invalid",
         "A Job's template restarts its containers always, or a Deployment's does not. No API server accepts it.",
-        "Use `Never` or `OnFailure` for Jobs and CronJobs, `Always` for everything that runs on.",
+        "Use `Never` or `OnFailure` for Jobs and CronJobs, `Always` for long-running workloads.",
     ),
     error(
         Rule::ScheduleInvalid,

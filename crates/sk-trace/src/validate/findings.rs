@@ -8,7 +8,7 @@ use sk_core::{ObjectRef, Pointer, SimTime};
 
 use super::codes::{Rule, Severity};
 use crate::names::{Names, number};
-use crate::spelt;
+use crate::parse;
 
 /// How many findings of each rule are kept; the rest are counted. 28 rules at about 400 bytes are 1 MB.
 pub const MAX_KEPT_PER_RULE: usize = 100;
@@ -26,7 +26,7 @@ pub struct Place {
     #[serde(rename = "v2Event", skip_serializing_if = "Option::is_none")]
     pub v2_event: Option<u64>,
     /// When it happens.
-    #[serde(with = "spelt::moment")]
+    #[serde(with = "parse::moment")]
     pub at: SimTime,
 }
 
@@ -78,7 +78,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How often each rule was broken. The same place of the same object counts once, however often it was applied.
     pub counts: BTreeMap<Rule, u64>,
-    /// Events that were looked at: changes of single objects, as `trace show` counts them.
+    /// Events that were checked: changes of single objects, as `trace show` counts them.
     pub events: u64,
     /// Names that did not fit into memory: what depends on them was not judged.
     pub unjudged: u64,

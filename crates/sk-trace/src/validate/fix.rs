@@ -18,7 +18,7 @@ use super::references::{beside, of_template, target};
 use crate::names::{Names, number};
 use crate::rewrite::{SECTIONS, Sink};
 use crate::templates::ChangedTemplates;
-use crate::{EditError, Written};
+use crate::{EditError, TraceOutput};
 
 /// What was mended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,7 +36,7 @@ pub fn fix<W: Write>(
     validation: &Validation,
     format: Format,
     out: W,
-) -> Result<Written<W, Fixed>, EditError> {
+) -> Result<TraceOutput<W, Fixed>, EditError> {
     let mut sink = Sink::like(trace, format, out)?;
     let mut fixer = Fixer::new(trace, validation);
     for record in trace.records()? {

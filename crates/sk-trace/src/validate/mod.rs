@@ -25,7 +25,7 @@ pub use findings::{Finding, MAX_KEPT_PER_RULE, Place, Report};
 pub use fix::{Fixed, fix};
 use references::References;
 
-/// A trace that was looked at.
+/// The result of a validation.
 #[derive(Debug)]
 pub struct Validation {
     /// What was found.

@@ -8,7 +8,7 @@ use sk_core::{Gvk, registry};
 
 use super::{CERTIFICATE, EXPORTER, EXPORTER_ROLE, NAME, Options, Readable, cluster_metadata, metadata};
 use crate::auth;
-use crate::origin;
+use crate::cluster_identity::NAMESPACE as KUBE_SYSTEM;
 use crate::watch::plan;
 
 pub(super) fn manifests(config: &Config, options: &Options, kinds: &[(Gvk, Readable)]) -> Vec<Value> {
@@ -30,7 +30,7 @@ pub(super) fn manifests(config: &Config, options: &Options, kinds: &[(Gvk, Reada
     ]
 }
 
-/// Reading what is watched, and asking who callers are.
+/// Read the watched kinds; create TokenReviews and SubjectAccessReviews.
 fn tracer_rules(config: &Config, kinds: &[(Gvk, Readable)]) -> Value {
     let mut by_group: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for task in plan::tasks(config) {
@@ -44,16 +44,16 @@ fn tracer_rules(config: &Config, kinds: &[(Gvk, Readable)]) -> Value {
     reading.chain(reviewing).chain([cluster_rule()]).collect()
 }
 
-/// Knowing by its uid which cluster this is, so that no data folder is filled from two.
+/// Read the uid that identifies the cluster, so that no data folder is used for two.
 fn cluster_rule() -> Value {
-    json!({"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [origin::NAMESPACE], "verbs": ["get"]})
+    json!({"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [KUBE_SYSTEM], "verbs": ["get"]})
 }
 
 fn rule(group: &str, resources: &BTreeSet<String>, verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
 }
 
-/// Saying in one ConfigMap what the certificate is.
+/// Publish the certificate in one ConfigMap.
 fn certificate_rules() -> Value {
     json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [CERTIFICATE], "verbs": ["get", "patch"]}])
 }

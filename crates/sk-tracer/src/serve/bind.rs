@@ -8,17 +8,17 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::access::Access;
+use crate::error_reporter::Cause;
 use crate::folder::DataFolder;
 use crate::install::CERTIFICATE_KEY;
 use crate::options::{Publication, Security, Serving};
 use crate::tls::Identity;
 use crate::tracer::StartError;
-use crate::troubles::Cause;
 
 /// Between two attempts to publish the certificate.
 const PUBLISH_PAUSE: Duration = Duration::from_secs(10);
 
-/// Takes the address, unless that would let strangers in.
+/// Binds the address; refuses one that others can reach without authentication.
 pub(crate) async fn listen(serving: &Serving) -> Result<TcpListener, StartError> {
     let address = serving.address;
     if serving.security == Security::Insecure && !address.ip().is_loopback() {
@@ -30,7 +30,7 @@ pub(crate) async fn listen(serving: &Serving) -> Result<TcpListener, StartError>
 pub(crate) fn identity(serving: &Serving, folder: &DataFolder) -> Result<Option<Identity>, StartError> {
     let identity = match &serving.security {
         Security::Insecure => {
-            tracing::warn!("--insecure: everybody on this machine can export everything");
+            tracing::warn!("--insecure: every user of this machine can export everything");
             return Ok(None);
         }
         Security::OwnCertificate => Identity::kept_in(folder.path(), serving.address)?,
@@ -47,9 +47,9 @@ pub(crate) async fn publish(access: Access, place: Publication, certificate: Str
     loop {
         let api: Api<ConfigMap> = Api::namespaced(access.client(), &place.namespace);
         match api.patch(&place.name, &PatchParams::default(), &patch).await {
-            Ok(_) => return access.troubles().overcome(&what),
+            Ok(_) => return access.failures().recovered(&what),
             Err(error) => {
-                access.troubles().note(&what, Cause::of(&error), &error);
+                access.failures().note(&what, Cause::of(&error), &error);
                 tokio::time::sleep(PUBLISH_PAUSE).await;
             }
         }

@@ -12,21 +12,21 @@ use sk_store::location::shown;
 /// Stores that the tracer writes to by itself.
 const STORES: [&str; 3] = ["s3", "gs", "azure"];
 
-/// Where a trace goes.
+/// The destination of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// To the caller, who puts it where it should be.
+    /// The response; the caller stores it.
     Caller,
     /// Into an object store.
     Store(Location),
 }
 
-/// Why a trace cannot go there.
+/// Why a destination is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DestinationError {
     #[error("export_path: {0}")]
     NoPlace(String),
-    #[error("export_path `{0}` can be read in two ways; write it without `..`, `//`, `%`, `\\`, blanks and `@`")]
+    #[error("export_path `{0}` is ambiguous; write it without `..`, `//`, `%`, `\\`, blanks and `@`")]
     Ambiguous(String),
     #[error(
         "export_path `{place}` is not under exportTo in the tracer's configuration ({allowed}); \
@@ -54,7 +54,7 @@ impl Destination {
     }
 }
 
-/// Can bucket and path be read in one way only?
+/// Are bucket and path unambiguous?
 fn is_plain(rest: &str) -> bool {
     let strange = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '%' | '\\' | '@' | '?' | '#');
     !rest.contains(strange) && rest.split('/').all(|part| !matches!(part, "" | "." | ".."))

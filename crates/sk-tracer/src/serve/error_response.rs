@@ -34,7 +34,7 @@ impl IntoResponse for ErrorResponse {
 }
 
 pub(super) async fn not_found() -> ErrorResponse {
-    ErrorResponse::new(StatusCode::NOT_FOUND, "there is /export, /healthz, /readyz and /metrics")
+    ErrorResponse::new(StatusCode::NOT_FOUND, "not found; the paths are /export, /healthz, /readyz and /metrics")
 }
 
 pub(super) async fn wrong_method() -> ErrorResponse {

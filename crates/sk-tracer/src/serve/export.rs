@@ -18,7 +18,7 @@ use sk_store::log::ExportError as LogExportError;
 use sk_store::trace::WriteError;
 
 use super::destination::Destination;
-use super::{ErrorResponse, Served, wanted};
+use super::{ErrorResponse, Served, export_request};
 use crate::auth;
 use crate::export::{ExportError, Spooled};
 
@@ -72,7 +72,8 @@ async fn answer(
     let request = read(body, audit);
     let work = admit(served, connection, headers, audit).await?;
     let request = request?;
-    let (query, format) = wanted(&request, served.exporter.now()).map_err(|error| bad(error.to_string()))?;
+    let (query, format) =
+        export_request::parse(&request, served.exporter.now()).map_err(|error| bad(error.to_string()))?;
     let destination =
         Destination::read(&request.export_path, &served.export_to).map_err(|error| bad(error.to_string()))?;
     let spooled = served.exporter.export(query, format).await.map_err(|error| refusal(&error))?;
@@ -84,12 +85,12 @@ async fn answer(
     }
 }
 
-/// Reads what is asked, and notes as much of it as may be written down.
+/// Parses the request, and notes as much of it as may be logged.
 fn read(body: Result<Bytes, BodyError>, audit: &mut Audit) -> Result<ExportRequest, ErrorResponse> {
     let body = body.map_err(|error| {
         audit.asked = match &error {
             BodyError::TooLarge { limit } => format!("more than {limit} bytes"),
-            BodyError::TooSlow | BodyError::BrokenOff(_) => "a body that did not come whole".to_owned(),
+            BodyError::TooSlow | BodyError::BrokenOff(_) => "an incomplete body".to_owned(),
         };
         let status = match error {
             BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -107,7 +108,7 @@ fn read(body: Result<Bytes, BodyError>, audit: &mut Audit) -> Result<ExportReque
     Ok(request)
 }
 
-/// Lets in who may export, and notes who that is.
+/// Authorises the caller, and notes the user.
 async fn admit(
     served: &Served,
     connection: &ConnectionHandle,
@@ -168,7 +169,7 @@ fn trace(spooled: Spooled) -> Response {
     response
 }
 
-/// What is not sure of a trace, wherever it goes: watches that had not caught up, gaps, what was lost of it.
+/// Response headers that limit the trust in a trace: watches that had not caught up, gaps, losses.
 fn doubts(spooled: &Spooled) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let kinds = spooled.behind.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -210,14 +211,14 @@ fn asked(request: &ExportRequest) -> String {
     text.chars().take(MAX_AUDITED_CHARS).collect()
 }
 
-/// What is remembered of an export: who, what, how it ended. Never a token, and nothing of a body that was not understood:
-/// it may be anything.
+/// The audit line of an export: user, request, outcome. Never a token, and nothing of a body that could not be parsed: it
+/// may contain anything.
 #[derive(Default)]
 struct Audit {
-    /// Whom the API server has named, whether they may or not. Nobody, if it was not asked (`--insecure`) or knows none.
+    /// The user of the token, allowed or not. None with `--insecure`, or if the API server knows none.
     caller: Option<String>,
     asked: String,
-    /// Was the request understood? Otherwise what is wrong with it is not written down either, for it quotes the body.
+    /// Was the request parsed? Otherwise the error is not logged either, because it quotes the body.
     is_read: bool,
     bytes: u64,
 }

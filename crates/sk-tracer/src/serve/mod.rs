@@ -17,8 +17,8 @@ pub(crate) mod bind;
 mod destination;
 mod error_response;
 mod export;
+mod export_request;
 mod probes;
-mod wanted;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,8 +39,7 @@ use crate::metrics::Metrics;
 use crate::tls::Identity;
 
 pub(crate) use error_response::ErrorResponse;
-pub use wanted::WantedError;
-pub(crate) use wanted::wanted;
+pub use export_request::ExportRequestError;
 
 /// Exports are few (two are made at a time, and some wait to be told so), probes and scrapes short: 64 of 256 may be at work.
 const LIMITS: Limits = Limits::new(256, 64);
@@ -52,7 +51,7 @@ pub(crate) struct Served {
     pub(crate) exporter: Arc<Exporter>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
-    /// `None`: everybody is believed, because only this machine can ask.
+    /// `None`: no authentication, because only this machine can connect.
     pub(crate) gate: Option<Gate>,
     /// Where the tracer itself may write.
     pub(crate) export_to: Vec<String>,
@@ -84,13 +83,13 @@ impl Server {
     pub(crate) async fn stop(mut self) {
         self.stop.send_replace(true);
         if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
-            tracing::warn!("an export did not finish in time and is cut");
+            tracing::warn!("an export did not finish in time and was cut off");
         }
     }
 }
 
 impl Drop for Server {
-    /// Nobody is let in any more.
+    /// Stops accepting connections.
     fn drop(&mut self) {
         self.task.abort();
     }

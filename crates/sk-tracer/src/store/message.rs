@@ -18,13 +18,13 @@ pub(crate) const QUEUE_BATCHES: usize = 64;
 pub(crate) enum Message {
     /// From a watcher.
     Batch(Batch),
-    /// What the API server said about an owner.
+    /// The result of an owner lookup.
     LookupEnded(Box<(OwnerLookup, LookupResult)>),
-    /// Pods that were looked at again.
-    Looked(Vec<Sighting>),
+    /// Pods that were read again.
+    Reread(Vec<Sighting>),
     /// Answer when everything sent before can be read.
     Flush(oneshot::Sender<Flushed>),
-    /// Put everything on disk and end.
+    /// Sync everything to disk and stop.
     End,
 }
 
@@ -36,43 +36,43 @@ pub(crate) struct Flushed {
     pub(crate) open_lookups: usize,
 }
 
-/// Where a watch stands.
+/// The position of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// The version up to which everything was seen.
+    /// The resource version up to which everything was received.
     pub(crate) version: SmolStr,
-    /// Until when nothing can have happened that was not seen.
+    /// The time up to which everything was received.
     pub(crate) seen: SimTime,
 }
 
-/// What a watcher saw, in order.
+/// Events of a watcher, in order.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) kind: Gvk,
     pub(crate) items: Vec<Item>,
-    /// How far, with this batch, the watch has come.
+    /// The position of the watch after this batch.
     pub(crate) position: Option<Position>,
     /// Events of a watch in it, recorded or not.
     pub(crate) events: u64,
     bytes: usize,
 }
 
-/// One thing that a watcher saw.
+/// One event of a watcher.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// An object, as it is.
     Applied(SimTime, Sighting),
-    /// An object that is gone, as it was.
+    /// A deleted object in its last state.
     Deleted(SimTime, Sighting),
-    /// The watch cannot go on from where it was: what happens from there on is missed until the kind is listed.
+    /// The watch cannot resume: events are missed from there until the kind is listed.
     Lost,
-    /// From now on come all objects of the kind.
+    /// A list of all objects of the kind begins.
     ListBegins,
-    /// Those were all; before them something may have been missed.
+    /// The list is complete; events before it may have been missed.
     ListEnded(SimTime, Option<Missed>),
 }
 
-/// A time that a watch did not see, up to the end of the list that follows it.
+/// A gap of a watch, up to the end of the list that follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Missed {
     pub(crate) from: SimTime,

@@ -25,41 +25,41 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use crate::clock::Clock;
 use crate::health::Health;
-use crate::look;
 use crate::metrics::Metrics;
+use crate::pod_reread;
 
 pub(crate) use message::{Batch, Flushed, Item, Message, Missed, Position, QUEUE_BATCHES};
 
-/// How often the log is looked over: old segments given up, writing tried again, sizes measured.
+/// How often the log is maintained: old segments deleted, writing retried, sizes measured.
 const UPKEEP: Duration = Duration::from_secs(1);
 
-/// Why the store did not do something.
+/// Why the store could not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It has ended.
-    #[error("the tracer is ending")]
+    /// The store has stopped.
+    #[error("the tracer is shutting down")]
     Ended,
     /// The log cannot be written.
     #[error("{0}")]
     Log(String),
 }
 
-/// What the store is made of.
+/// The parts of the store.
 pub(crate) struct Store {
     pub(crate) ledger: Ledger,
     pub(crate) log: Log,
     pub(crate) clock: Arc<Clock>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Arc<Health>,
-    /// Where lookups of owners go.
+    /// Receives lookups of owners.
     pub(crate) lookups: mpsc::Sender<OwnerLookup>,
-    /// Where pods go that are to be looked at again.
-    pub(crate) looks: mpsc::Sender<Vec<ObjectKey>>,
+    /// Receives pods to read again.
+    pub(crate) rereads: mpsc::Sender<Vec<ObjectKey>>,
     pub(crate) sync_interval: Duration,
 }
 
 impl Store {
-    /// Starts the thread. It ends when told to, or when nobody can send to it any more.
+    /// Starts the thread. It ends on [`Message::End`], or when all senders are gone.
     pub(crate) fn start(self, inbox: mpsc::Receiver<Message>) -> std::io::Result<JoinHandle<Result<(), StoreError>>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store".to_owned()).spawn(move || {
@@ -80,7 +80,7 @@ struct Work {
     lookups: Vec<OwnerLookup>,
     next_sync: Instant,
     next_upkeep: Instant,
-    next_look: Instant,
+    next_reread: Instant,
 }
 
 impl Work {
@@ -94,7 +94,7 @@ impl Work {
             lookups: Vec::new(),
             next_sync: now,
             next_upkeep: now,
-            next_look: now,
+            next_reread: now,
         }
     }
 
@@ -110,7 +110,7 @@ impl Work {
                     self.store.ledger.lookup_ended(now, &lookup, result, &mut self.facts);
                     self.append(now);
                 }
-                Ok(Some(Message::Looked(pods))) => self.looked(&pods),
+                Ok(Some(Message::Reread(pods))) => self.take_rereads(&pods),
                 Ok(Some(Message::Flush(reply))) => {
                     let (written, open_lookups) = (self.sync(), self.store.ledger.stats().open_lookups);
                     // Whoever asked may have gone; that is no reason to stop.
@@ -214,7 +214,7 @@ impl Work {
         }
     }
 
-    fn looked(&mut self, pods: &[Sighting]) {
+    fn take_rereads(&mut self, pods: &[Sighting]) {
         let now = self.store.clock.now();
         for pod in pods {
             self.store.ledger.looked_at(now, pod, &mut self.facts);
@@ -222,14 +222,14 @@ impl Work {
         }
     }
 
-    /// Has pods looked at whose templates are not known although their owners are, unless the last round is under way.
-    fn look_at_pods(&mut self) {
-        if Instant::now() < self.next_look {
+    /// Requests pods whose owners are known but whose templates are not, unless the last round is still running.
+    fn reread_pods(&mut self) {
+        if Instant::now() < self.next_reread {
             return;
         }
-        self.next_look = Instant::now() + look::PAUSE;
-        if let Ok(place) = self.store.looks.try_reserve() {
-            let pods = self.store.ledger.pods_to_look_at(look::PODS);
+        self.next_reread = Instant::now() + pod_reread::PAUSE;
+        if let Ok(place) = self.store.rereads.try_reserve() {
+            let pods = self.store.ledger.pods_to_look_at(pod_reread::PODS);
             if !pods.is_empty() {
                 place.send(pods);
             }
@@ -246,7 +246,7 @@ impl Work {
             self.resume(now);
         }
         self.store.log.retain(now);
-        self.look_at_pods();
+        self.reread_pods();
         let stats = self.store.log.stats();
         let metrics = &self.store.metrics;
         metrics.log_bytes.set(i64::try_from(stats.bytes).unwrap_or(i64::MAX));
@@ -265,15 +265,15 @@ impl Work {
                 self.store.metrics.recording.set(1);
                 self.store.health.set_alarm(None);
             }
-            Err(error) => tracing::debug!(%error, "still nothing can be recorded"),
+            Err(error) => tracing::debug!(%error, "the log still cannot be written"),
         }
     }
 }
 
-/// Says that nothing is recorded any more, once.
+/// Reports once that nothing is recorded.
 fn alarm(store: &Store, error: &LogError) {
     if store.health.alarm().is_none() {
-        tracing::error!(%error, "NOTHING IS RECORDED; it is tried again every second");
+        tracing::error!(%error, "cannot write the log, so nothing is recorded; retrying every second");
         store.metrics.recording.set(0);
         store.health.set_alarm(Some(error.to_string()));
     }
@@ -297,7 +297,7 @@ mod tests {
             metrics: Arc::default(),
             health: Arc::new(Health::new(Vec::new())),
             lookups: mpsc::channel(1).0,
-            looks: mpsc::channel(1).0,
+            rereads: mpsc::channel(1).0,
             sync_interval: Duration::from_secs(1),
         })
     }

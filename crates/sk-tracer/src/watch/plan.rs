@@ -32,7 +32,7 @@ impl Task {
 pub(crate) fn tasks(config: &Config) -> Vec<Task> {
     let mut roles: BTreeMap<Gvk, Role> = LINKS.into_iter().map(|kind| (kind, Role::Link)).collect();
     roles.extend(config.tracked_objects.keys().map(|kind| (kind.clone(), Role::Tracked)));
-    // Whoever tracks pods or nodes gets both from one watch.
+    // If pods or nodes are tracked, one watch serves both purposes.
     roles.extend([(POD, Role::Pod), (NODE, Role::Node)]);
     roles.into_iter().map(|(kind, role)| Task { kind, role }).collect()
 }

@@ -20,7 +20,7 @@ pub(crate) struct Resource {
     namespaced: bool,
 }
 
-/// How much of each object is wanted.
+/// How much of each object is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// All of it.
@@ -30,7 +30,7 @@ pub(crate) enum Depth {
 }
 
 impl Resource {
-    /// Asks where a kind is served; `None` if it is not.
+    /// Discovers a kind; `None` if it is not served.
     pub(crate) async fn find(client: &Client, kind: &Gvk) -> Result<Option<Self>, Error> {
         let found = discovery::find(client, kind).await?;
         Ok(found.map(|served| Self::new(kind, served.resource.plural, served.is_namespaced)))

@@ -10,29 +10,29 @@ use tokio::sync::watch;
 use super::plan::Task;
 use super::resource::Resource;
 
-/// What a watcher is doing.
+/// The phase of a watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Not started.
     Starting,
-    /// The API server does not serve the kind; it is asked for again and again.
+    /// The API server does not serve the kind; discovery is repeated.
     NotServed,
     /// Listing all objects.
     Listing,
     /// Watching.
     Watching,
-    /// Something went wrong and will be tried again.
+    /// A request failed and will be retried.
     Failing(String),
 }
 
-/// How far a watcher is.
+/// The progress of a watcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// The phase of the watcher.
     pub(crate) phase: Phase,
-    /// Is the state at its beginning known, from a list or from the log?
+    /// Is the initial state known, from a list or from the log?
     pub(crate) complete: bool,
-    /// The newest resource version that it has sent to the store; 0 before that, or if it is no number.
+    /// The newest resource version that it has sent to the store; 0 before that, or if it is not a number.
     ///
     /// Resource versions are opaque to clients by contract, but comparable as numbers since Kubernetes 1.35 for
     /// everything in the API server's own storage. A kind of an aggregated server that numbers differently is only ever
@@ -49,11 +49,11 @@ pub(crate) struct Status {
     pub(crate) task: Task,
     progress: watch::Sender<Progress>,
     resource: Mutex<Option<Resource>>,
-    /// When there was a sign of life last, in microseconds; 0 if there was none yet.
+    /// The time of the last event or bookmark, in microseconds; 0 if there was none yet.
     seen: AtomicI64,
     /// A version up to which this kind is known to have no event that the watcher has not seen.
     proven: watch::Sender<u64>,
-    /// How often somebody could not wait until the watcher tries again by itself.
+    /// How often an immediate retry was requested.
     nudges: watch::Sender<u64>,
 }
 
@@ -103,7 +103,7 @@ impl Status {
         self.nudges.subscribe()
     }
 
-    /// The state at the beginning is known.
+    /// The initial state is known.
     pub(crate) fn completed(&self) {
         self.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.complete, true));
     }
@@ -114,7 +114,7 @@ impl Status {
         self.progress.send_modify(|progress| progress.version = version);
     }
 
-    /// There was a sign of life.
+    /// An event or bookmark arrived.
     pub(super) fn seen(&self, at: SimTime) {
         self.seen.store(at.as_micros(), Ordering::Relaxed);
     }

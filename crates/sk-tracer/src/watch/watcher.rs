@@ -26,9 +26,9 @@ use super::status::{Phase, Status};
 use super::wire::{self, Event, Page};
 use crate::access::Access;
 use crate::clock::Clock;
+use crate::error_reporter::Cause;
 use crate::metrics::Metrics;
 use crate::store::{Batch, Item, Message, Missed, Position};
-use crate::troubles::Cause;
 
 /// Objects per page of a list, as kubectl and client-go ask for.
 const PAGE_OBJECTS: usize = 500;
@@ -63,12 +63,12 @@ pub(crate) struct Shared {
     pub(crate) gone_after: Duration,
 }
 
-/// A time at which nothing was seen of a kind because it had never been listed.
+/// The time before the first list of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unseen {
-    /// Since then it may have been there, and nobody looked, or nobody was answered.
+    /// Objects may exist since then.
     Since(SimTime),
-    /// Then the API server said that it does not serve the kind.
+    /// The API server last reported then that it does not serve the kind.
     AbsentAt(SimTime),
 }
 
@@ -86,41 +86,41 @@ pub(crate) struct Watcher {
     /// May the store hold objects of the kind?
     may_hold: bool,
     backoff: Backoff,
-    /// Somebody cannot wait until this watcher tries again by itself.
+    /// Requests an immediate retry.
     nudges: watch::Receiver<u64>,
-    /// How often in a row the server has refused to go on from the position.
+    /// How often in a row the server has refused to resume from the position.
     refusals: u32,
 }
 
-/// Why a list or a watch came to an end.
+/// Why a list or a watch ended.
 #[derive(Debug, thiserror::Error)]
 enum Stop {
-    /// The server has forgotten the version.
+    /// 410: the server no longer has the resource version.
     #[error("the API server no longer has the history: {0}")]
     Expired(String),
     /// The kind is gone.
     #[error("the API server no longer serves the kind")]
     NotServed,
-    /// Credentials are not accepted.
-    #[error("the API server does not accept the credentials: {0}")]
+    /// The API server rejects the credentials.
+    #[error("the API server rejects the credentials: {0}")]
     Unauthorised(String),
     /// The tracer ends.
-    #[error("the tracer ends")]
+    #[error("the tracer is shutting down")]
     Ending,
-    /// A page has more bytes than memory is set aside for.
+    /// A page exceeds the memory set aside for it.
     #[error("a page of {0} objects is larger than {MAX_PAGE_BYTES} bytes")]
     PageTooLarge(usize),
     /// The server refuses.
     #[error("the API server answers {}: {}", .0.code, .0.message)]
     Refused(Box<kube::core::Status>),
     /// The connection fails.
-    #[error("talk to the API server: {0}")]
+    #[error("send the request: {0}")]
     Request(Box<kube::Error>),
     /// The connection breaks.
-    #[error("read from the API server: {0}")]
+    #[error("read the response: {0}")]
     Read(#[from] std::io::Error),
-    /// What arrives is no Kubernetes.
-    #[error("understand the API server: {0}")]
+    /// The response is not Kubernetes' JSON.
+    #[error("parse the response: {0}")]
     Rubbish(#[from] serde_json::Error),
 }
 
@@ -153,7 +153,7 @@ impl From<kube::Error> for Stop {
 }
 
 impl Watcher {
-    /// A watcher that goes on from a position, or begins with a list.
+    /// A watcher that resumes from a position, or begins with a list.
     pub(crate) fn new(
         shared: Arc<Shared>,
         status: Arc<Status>,
@@ -209,7 +209,7 @@ impl Watcher {
         &self.status.task
     }
 
-    /// Asks where the kind is served until somebody knows.
+    /// Discovers where the kind is served; retries until that is known.
     async fn wait_until_served(&mut self) -> Resource {
         let mut not_served_since = None;
         loop {
@@ -226,7 +226,7 @@ impl Watcher {
                         tracing::warn!(%kind, "the API server does not serve this kind; waiting for it");
                     }
                     self.unseen = Some(Unseen::AbsentAt(asked));
-                    self.shared.access.troubles().overcome(&self.task().kind.to_string());
+                    self.shared.access.failures().recovered(&self.task().kind.to_string());
                     self.status.not_served(nudged);
                     self.back_off().await;
                 }
@@ -235,7 +235,7 @@ impl Watcher {
         }
     }
 
-    /// A kind that is not served has no objects any more; no list will ever say so.
+    /// Ends all objects of a kind that is no longer served; no list will ever report that.
     async fn find_nothing(&mut self) {
         self.lose_position("the API server no longer serves the kind").await;
         let mut batch = self.batch();
@@ -282,10 +282,10 @@ impl Watcher {
         }
     }
 
-    /// The server has forgotten where this watch stood: everything is listed again.
+    /// Lists everything again, because the server no longer has this watch's resource version.
     async fn relist_after(&mut self, stop: &Stop) {
         let kind = &self.task().kind;
-        tracing::warn!(%kind, reason = %stop, "this kind is listed again, and the time between is a gap");
+        tracing::warn!(%kind, reason = %stop, "listing this kind again; the time in between is a gap");
         // A list can expire too, between its pages. Then the next one is not begun at once.
         if self.position.is_none() {
             self.note_unseen();
@@ -326,13 +326,13 @@ impl Watcher {
         }
     }
 
-    /// Says what went wrong and waits a little.
+    /// Reports a failure and waits before the next attempt.
     async fn recover(&mut self, stop: &Stop) {
         self.note_unseen();
         let wait = self.backoff.next();
         let kind = &self.task().kind;
         tracing::debug!(%kind, problem = %stop, again_in = ?wait, "this kind's watch broke");
-        self.shared.access.troubles().note(&kind.to_string(), stop.cause(), stop);
+        self.shared.access.failures().note(&kind.to_string(), stop.cause(), stop);
         self.shared.metrics.reconnect(kind);
         self.shared.metrics.watching(kind, false);
         self.status.enter(Phase::Failing(stop.to_string()));
@@ -385,7 +385,7 @@ impl Watcher {
 
     /// What was missed of a kind until its first list: if the log was begun without it, or the API server did not let it be
     /// listed, everything since. If it came to be served while the tracer ran and has objects when it is first listed, they
-    /// came, and perhaps changed, since it was last known not to be there. If it has none, that is no gap: nothing but
+    /// came, and perhaps changed, since it was last known not to be there. If it has none, that is not a gap: nothing but
     /// objects that came and went in these moments can have been missed, and a kind that is merely new would otherwise
     /// cast doubt on every trace. Nor is there one if the very first attempt to list the kind succeeds on a new log: that is
     /// where its history begins.
@@ -445,7 +445,7 @@ impl Watcher {
         let stream = self.shared.access.client().request_stream(request).await?;
         self.status.enter(Phase::Watching);
         self.shared.metrics.watching(&self.task().kind, true);
-        self.shared.access.troubles().overcome(&self.task().kind.to_string());
+        self.shared.access.failures().recovered(&self.task().kind.to_string());
         let mut lines = Lines::new(Box::pin(stream));
         loop {
             self.take_arrived(&mut lines).await?;

@@ -7,23 +7,23 @@ use sk_core::SmolStr;
 /// One line of a watch.
 #[derive(Debug)]
 pub(crate) enum Event<'a> {
-    /// An object came or changed.
+    /// ADDED or MODIFIED.
     Applied(&'a [u8]),
-    /// An object is gone; this is how it was last.
+    /// DELETED, with the last state.
     Deleted(&'a [u8]),
-    /// Everything up to this resource version has been sent.
+    /// BOOKMARK: everything up to this resource version has been sent.
     Bookmark(SmolStr),
-    /// The server gives up on this watch.
+    /// ERROR: the server ends this watch.
     Failed(Failure),
 }
 
-/// What the server says when it gives up.
+/// The Status of an ERROR event.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Failure {
     /// As HTTP has them; 410 when the version that was asked for is forgotten.
     #[serde(default)]
     pub(crate) code: u16,
-    /// In its own words.
+    /// The server's message.
     #[serde(default)]
     pub(crate) message: String,
 }

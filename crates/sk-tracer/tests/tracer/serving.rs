@@ -312,7 +312,7 @@ async fn refuses_nonsense(may: &Caller, began: sk_core::SimTime) {
         (json!({"start_ts": 10, "end_ts": 20}), 416, "history is kept from"),
         (json!({"start_ts": from, "end_ts": to, "export_path": "s3://elsewhere/x"}), 400, "exportTo"),
         (json!({"start_ts": from, "end_ts": to, "filters": {"excluded_labels": ["a=b"]}}), 400, "excluded_labels[0]"),
-        (json!({"start_ts": from, "end_ts": to, "format": "xml"}), 400, "native and v2"),
+        (json!({"start_ts": from, "end_ts": to, "format": "xml"}), 400, "native or v2"),
         (json!(["no", "request"]), 400, "not an export request"),
         (json!({"start_ts": from, "end_ts": to, "hidden-in-a-body": 1}), 400, "not an export request"),
         (json!("x".repeat(300 << 10)), 413, ""),

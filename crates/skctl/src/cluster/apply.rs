@@ -20,7 +20,7 @@ pub(crate) const FIELD_MANAGER: &str = "skctl";
 /// How long a new kind may take until it can be used; it is a second or two on a busy server.
 const ESTABLISH_LIMIT: Duration = Duration::from_secs(60);
 
-/// What became of an object.
+/// The outcome of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Created,

@@ -55,7 +55,7 @@ pub(crate) enum ChannelError {
     Send { peer: String, path: String, source: hyper::Error },
     #[error("{peer} refuses {path}: {reason} ({status})")]
     Refused { peer: String, path: String, status: StatusCode, reason: String },
-    #[error("{peer} broke off while it answered {path}: {reason}; try again")]
+    #[error("{peer} closed the connection while it answered {path}: {reason}; try again")]
     Broken { peer: String, path: String, reason: String },
 }
 

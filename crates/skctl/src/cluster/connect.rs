@@ -26,7 +26,7 @@ pub(crate) struct Cluster {
     pub(crate) namespace: String,
 }
 
-/// Why there is no cluster to talk to.
+/// Why there is no connection to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error(

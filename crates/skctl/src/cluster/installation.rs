@@ -22,7 +22,7 @@ use crate::cluster::service::Service;
 use crate::cluster::{Cluster, words};
 use crate::{output, text_file};
 
-/// What is recorded when nobody says.
+/// The default tracer configuration.
 const TRACKED: &str = include_str!("tracked.yaml");
 
 /// The label of a namespace by which the API server refuses pods.

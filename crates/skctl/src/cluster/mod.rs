@@ -128,7 +128,7 @@ pub(crate) fn words(error: &kube::Error) -> String {
         ),
         kube::Error::Api(status) => status.message.clone(),
         kube::Error::Auth(error) => {
-            format!("the kubeconfig's credentials cannot be had: {error}; log in again, or choose another --context")
+            format!("cannot get the kubeconfig's credentials: {error}; log in again, or choose another --context")
         }
         kube::Error::HyperError(_) | kube::Error::Service(_) => {
             format!("{}; is the server up, and the right one? --context chooses another", causes(error))

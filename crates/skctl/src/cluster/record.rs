@@ -30,7 +30,7 @@ const MAX_LIST_BYTES: usize = 64 << 10;
 /// The folder of a Simulation's record, which is fetched and put there.
 pub(crate) fn fetch_record(args: &ReportArgs, global: &Global) -> Result<PathBuf> {
     if args.run == NEWEST {
-        bail!("which Simulation? `{} list --cluster` shows them; then `report NAME --cluster`", global.again());
+        bail!("no Simulation given: `{} list --cluster` shows them; then `report NAME --cluster`", global.again());
     }
     let (simulation, mut staged) = block_on(async {
         let cluster = Cluster::connect(global).await?;
@@ -63,7 +63,7 @@ pub(crate) fn fetch_record(args: &ReportArgs, global: &Global) -> Result<PathBuf
     Ok(conclude::publish(staged, Judge { checked: &checked, terms: &terms, baseline: None }, scenario)?.dir)
 }
 
-/// One that goes on says how far it is.
+/// A running Simulation is reported with its progress.
 fn refuse_unfinished(simulation: &Simulation) -> Result<()> {
     let status = simulation.status.clone().unwrap_or_default();
     if !status.state.is_some_and(State::is_final) {
@@ -86,7 +86,7 @@ fn choose(args: &ReportArgs, simulation: &Simulation, kept: &[u32], global: &Glo
     let Some(last) = last else {
         let failed = simulation.status.as_ref().is_some_and(|status| status.state == Some(State::Failed));
         let why = if failed { format!(": it failed: {}", why_it_failed(simulation)) } else { String::new() };
-        bail!("Simulation {name} has left no record{why}");
+        bail!("Simulation {name} has no record{why}");
     };
     let listed = || kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match args.repetition {
@@ -147,9 +147,9 @@ async fn from_controller(cluster: &Cluster, path: &str, progress: &Progress) -> 
     let mut spool = spool()?;
     let mut bytes = 0;
     while let Some(frame) = progress.waiting(body.frame()).await? {
-        let data = frame.context("the controller broke off; run it again to fetch the record")?.into_data();
+        let data = frame.context("the controller closed the connection; run it again to fetch the record")?.into_data();
         let data = data.unwrap_or_default();
-        spool.write_all(&data).context("cannot keep the record in the temporary folder; is there room?")?;
+        spool.write_all(&data).context("cannot keep the record in the temporary folder; is there disk space?")?;
         bytes += data.len() as u64;
         progress.bytes(bytes);
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use anyhow::{Context, Result};
 use indicatif::HumanCount;
-use sk_trace::Written;
+use sk_trace::TraceOutput;
 use sk_tracer::access::Place;
 use sk_tracer::{Access, Spooled};
 
@@ -18,12 +18,12 @@ pub(crate) async fn access(global: &Global) -> Result<Access> {
     Ok(Access::to(place).await?.0)
 }
 
-/// Puts a finished trace in its place, and says what is in it.
+/// Moves a finished trace to its destination, and prints its contents.
 pub(crate) fn save(trace: Spooled, destination: &Destination, global: &Global) -> Result<()> {
     let Spooled { mut file, exported, behind, .. } = trace;
     destination.write(global, |_, mut out| {
         io::copy(&mut file, &mut out).context("cannot copy the trace")?;
-        Ok::<_, anyhow::Error>(Written { out, losses: exported.losses, summary: () })
+        Ok::<_, anyhow::Error>(TraceOutput { out, losses: exported.losses, summary: () })
     })?;
     let [objects, records, observed] = [exported.objects, exported.records, exported.observations].map(HumanCount);
     output::say(global, &format!("{objects} objects in {records} records, {observed} pods observed"));

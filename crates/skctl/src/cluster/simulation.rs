@@ -21,11 +21,11 @@ const TICK: Duration = Duration::from_millis(200);
 pub(crate) enum Followed {
     /// The Simulation is over, well or not.
     Over(Box<Simulation>),
-    /// Somebody pressed Ctrl-C; the Simulation goes on.
+    /// The user pressed Ctrl-C; the Simulation continues.
     LeftRunning,
 }
 
-/// Shows how far it is until it is over. Watches, so that it is told at once and asks for nothing meanwhile.
+/// Shows the progress until the Simulation is over. It watches and does not poll.
 pub(crate) async fn follow(simulations: &Simulations<'_>, name: &str, global: &Global) -> Result<Followed> {
     let progress = Progress::of_length(100, global.quiet)?;
     let mut versions = watch_object(simulations.api.clone(), name).default_backoff().boxed();

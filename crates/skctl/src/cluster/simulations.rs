@@ -60,7 +60,7 @@ impl<'a> Simulations<'a> {
         Self { cluster, api: Api::all(cluster.client.clone()) }
     }
 
-    /// Refuses a cluster that nobody has said may be used for simulations.
+    /// Refuses a cluster that is not marked for simulations.
     pub(crate) async fn check_mark(&self) -> Result<(), SimulationError> {
         let marked = mark::is_there(&self.cluster.client, &self.cluster.namespace).await;
         if marked.map_err(|error| self.failure("look for the mark of an installation", error))? {
@@ -101,7 +101,7 @@ impl<'a> Simulations<'a> {
         Ok(listed.map_err(|error| self.failure("list Simulations", error))?.items)
     }
 
-    /// What the controller told about it, oldest first.
+    /// The controller's Events about it, oldest first.
     pub(crate) async fn events(&self, simulation: &Simulation) -> Result<Vec<Event>, SimulationError> {
         let api: Api<Event> = Api::all(self.cluster.client.clone());
         let uid = simulation.metadata.uid.as_deref().unwrap_or_default();
@@ -125,7 +125,7 @@ impl<'a> Simulations<'a> {
         patched.map(drop).map_err(|error| self.failure(&format!("{verb} Simulation {name}"), error))
     }
 
-    /// Asks for its deletion; the controller cleans up before it goes.
+    /// Requests its deletion; the controller cleans up first.
     pub(crate) async fn delete(&self, name: &str) -> Result<(), SimulationError> {
         match self.api.delete(name, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
@@ -153,7 +153,7 @@ impl<'a> Simulations<'a> {
     }
 }
 
-/// When an Event was last told.
+/// The last time of an Event.
 pub(crate) fn event_time(event: &Event) -> Option<Time> {
     let micro = event.event_time.as_ref().map(|time| Time(time.0));
     event.last_timestamp.clone().or(micro).or_else(|| event.metadata.creation_timestamp.clone())

@@ -16,12 +16,12 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 /// Certificates in one published file. An authority, the one before it and a server's own are three.
 const MAX_CERTIFICATES: usize = 16;
 
-/// Why nobody can be trusted.
+/// Why the published certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustError {
-    #[error("{place} holds no certificate; install again to publish it")]
+    #[error("{place} contains no certificate; install again to publish it")]
     NoCertificate { place: String },
-    #[error("{place} does not hold a certificate: {reason}; install again to publish it")]
+    #[error("{place} contains an invalid certificate: {reason}; install again to publish it")]
     Certificate { place: String, reason: String },
 }
 

@@ -30,16 +30,16 @@ use crate::{examples, output};
 /// What is read of a file at a time; one such piece is in memory.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A trace as the controller will keep it.
+/// A trace as one file, as the controller stores it.
 #[derive(Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct TraceFile {
     file: File,
     length: u64,
-    /// Of its bytes, in lower-case hex: what the controller calls it.
+    /// The hash of its bytes in lower-case hex: its name at the controller.
     pub(crate) sha256: String,
 }
 
-impl Parcel {
+impl TraceFile {
     /// Reads all of an open trace and makes it one file. `typed` is what it was opened from.
     pub(crate) fn pack(typed: &str, trace: &Trace) -> Result<Self> {
         let mut file = match whole_file(typed)? {
@@ -58,7 +58,7 @@ impl Parcel {
         Ok(Self { file, length, sha256 })
     }
 
-    /// Brings it to the controller, unless it is there already.
+    /// Uploads it, unless the controller already has it.
     pub(crate) async fn send(self, cluster: &Cluster, name: &str, global: &Global) -> Result<()> {
         let path = format!("/traces/{}", self.sha256);
         let mut controller = CONTROLLER.open(cluster).await?;
@@ -73,11 +73,13 @@ impl Parcel {
         match progress.waiting(controller.put(&path, length, content)).await? {
             Ok(()) => output::say(global, &format!("sent {name} ({size}) to the controller")),
             Err(ChannelError::Refused { status: StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED, .. }) => {
-                bail!("the controller in {cluster} is older than this skctl and takes no traces; `skctl install sim`")
+                bail!(
+                    "the controller in {cluster} is older than this skctl and does not accept traces; `skctl install sim`"
+                )
             }
-            // A server that has had enough may hang up before its words are through.
+            // A server that refuses a body may close the connection before its message arrives.
             Err(error @ ChannelError::Send { .. }) => bail!(
-                "cannot send {name} to the controller: it hung up ({error}); its log says why: the trace ({size}) may be \
+                "cannot send {name} to the controller: it closed the connection ({error}); its log says why: the trace ({size}) may be \
                  larger than its --max-trace-bytes, or its volume full"
             ),
             Err(error) => return Err(refused(error).context(format!("cannot send {name} to the controller"))),
@@ -86,8 +88,7 @@ impl Parcel {
     }
 }
 
-/// Whoever may have a token of the installation's account may send traces, unless that account itself may not. An answer
-/// to the question whether something is there has no words of its own.
+/// Explains a refusal: the installation's account may lack the permission. The response to a HEAD request has no message.
 fn refused(error: ChannelError) -> anyhow::Error {
     let account = CONTROLLER.account;
     match error {
@@ -95,7 +96,7 @@ fn refused(error: ChannelError) -> anyhow::Error {
             anyhow!("ServiceAccount {account} may not send traces; `skctl doctor sim` says what its role lacks")
         }
         ChannelError::Refused { peer, status: StatusCode::UNAUTHORIZED, .. } => {
-            anyhow!("{peer} does not take the cluster's token of ServiceAccount {account}; its log says why")
+            anyhow!("{peer} rejects the token of ServiceAccount {account}; its log says why")
         }
         error => error.into(),
     }
@@ -117,7 +118,7 @@ fn whole_file(typed: &str) -> Result<Option<File>> {
     }
 }
 
-/// A file without a name: it is gone with the process, however that ends.
+/// An unnamed file: it disappears with the process.
 fn temporary() -> Result<File> {
     tempfile::tempfile().context("cannot make a temporary file for the trace")
 }
@@ -167,7 +168,7 @@ mod tests {
                 Some(_) => sk_store::trace::from_bytes(typed, example.trace).unwrap(),
                 None => typed.parse::<Location>().unwrap().open().unwrap(),
             };
-            Parcel::pack(typed, &trace).unwrap()
+            TraceFile::pack(typed, &trace).unwrap()
         };
         let (file, bundled) = (pack(path.to_str().unwrap()), pack("example:nginx"));
         assert_eq!(file.length, example.trace.len() as u64);

@@ -123,7 +123,7 @@ fn find(text: &str) -> Result<Named> {
     }
 }
 
-/// The runs in a folder that is none itself, by name: variants, repetitions.
+/// The runs in a folder that is not a run itself, by name: variants, repetitions.
 fn runs_in(folder: &Path) -> Option<Vec<PathBuf>> {
     if !folder.is_dir() || folder.join("run.json").exists() {
         return None;

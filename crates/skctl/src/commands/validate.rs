@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
 }
 
 fn judge(args: &ValidateArgs, global: &Global) -> Result<Outcome> {
-    let typed = args.trace.as_deref().ok_or_else(|| anyhow!("which trace? `skctl validate TRACE`"))?;
+    let typed = args.trace.as_deref().ok_or_else(|| anyhow!("no trace given: `skctl validate TRACE`"))?;
     let to = args.out.as_deref().map(|out| Destination::beside_an_answer(out, args.to)).transpose()?;
     let trace = traces::open(typed, global)?;
     let found = look_at(&trace, global)?;

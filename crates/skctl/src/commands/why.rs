@@ -32,7 +32,7 @@ pub(crate) fn run(args: &WhyArgs, global: &Global) -> Result<Outcome> {
     }
 }
 
-/// Which run and which object: a single word that is no run but looks like an object is one of the newest run.
+/// Which run and which object: a single word that is not a run but looks like an object is one of the newest run.
 fn words(args: &WhyArgs) -> (&str, Option<&str>) {
     let is_run = || sk_record::resolve(&args.run, Path::new(RUNS)).is_ok() || traces::is_one(&args.run);
     match &args.object {

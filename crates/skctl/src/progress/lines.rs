@@ -26,7 +26,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// For so many simulations.
+    /// For this many simulations.
     pub(crate) fn new(runs: usize, quiet: bool) -> io::Result<Self> {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
         let total = (runs > 1).then(|| bars.add(styled(runs as u64, "{pos} of {len} runs  {elapsed}")));
@@ -37,7 +37,7 @@ impl Lines {
         Ok(Self { bars, total, interrupted: interruption()?, since: Instant::now(), show })
     }
 
-    /// A line for a simulation that begins now; it goes away with what is returned.
+    /// A line for a simulation that begins now; it disappears with the returned value.
     pub(crate) fn line(&self, label: &str, length: SimDuration) -> Line<'_> {
         let bar = styled(micros(length), "{prefix}{wide_bar} {percent:>3}%  {msg}");
         bar.set_prefix(if label.is_empty() { String::new() } else { format!("{label}  ") });
@@ -48,7 +48,7 @@ impl Lines {
         Line { lines: self, bar, began: Instant::now(), told: Mutex::new(None), length }
     }
 
-    /// Has somebody pressed Ctrl-C?
+    /// Has the user pressed Ctrl-C?
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
@@ -62,7 +62,7 @@ impl Drop for Lines {
     fn drop(&mut self) {
         if let Some((done, thread)) = self.show.take() {
             drop(done);
-            // The thread only draws. If it broke off, there are no bars, and nothing else is lost.
+            // The thread only draws. If it panicked, there are no bars, and nothing else is lost.
             let _ = thread.join();
         }
         if let Some(total) = &self.total {
@@ -91,7 +91,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The simulation has come this far; `say` says what there is in it. Breaks when the user does.
+    /// Reports progress; `say` describes the cluster. Breaks on Ctrl-C.
     pub(crate) fn at(&self, done: SimDuration, say: impl FnOnce() -> String) -> ControlFlow<()> {
         if self.lines.is_interrupted() {
             return ControlFlow::Break(());
@@ -133,7 +133,7 @@ fn pace(done: SimDuration, length: SimDuration, wall: Duration) -> String {
     let rate = simulated / wall;
     let left = SimDuration::from_secs(((length.as_secs_f64() - simulated).max(0.0) / rate).ceil() as i64);
     let rate = if rate < 10.0 { format!("{rate:.1}") } else { indicatif::HumanCount(rate.round() as u64).to_string() };
-    format!("{done_text} of {length_text}, {rate}× life, {left} left")
+    format!("{done_text} of {length_text}, {rate}× real time, {left} left")
 }
 
 #[cfg(test)]
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn a_line_tells_speed_and_the_time_that_is_left() {
         let (day, week) = (SimDuration::from_mins(24 * 60), SimDuration::from_mins(7 * 24 * 60));
-        assert_eq!(pace(day, week, Duration::from_secs(10)), "1d of 7d, 8,640× life, 1m left");
+        assert_eq!(pace(day, week, Duration::from_secs(10)), "1d of 7d, 8,640× real time, 1m left");
         assert_eq!(pace(SimDuration::ZERO, week, Duration::from_secs(1)), "0s of 7d");
         let slow = pace(SimDuration::from_secs(3), SimDuration::from_secs(6), Duration::from_secs(2));
-        assert_eq!(slow, "3s of 6s, 1.5× life, 2s left");
+        assert_eq!(slow, "3s of 6s, 1.5× real time, 2s left");
     }
 }

@@ -87,7 +87,7 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let log = std::fs::read_to_string(self.path("lab/lab.log")).unwrap_or_default();
-            eprintln!("--- the lab's keeper said:\n{log}");
+            eprintln!("--- the lab's supervisor said:\n{log}");
         }
         let _ = self.skctl().args(["lab", "down", "--dir", "lab"]).output();
     }
@@ -278,11 +278,11 @@ async fn what_a_killed_lab_leaves_is_found_and_ended() {
     let before = lab.status();
     assert_eq!(before["up"], true, "{before}");
     let processes = pids(&before);
-    let keeper = before["processes"][0]["pid"].as_i64().expect("the keeper comes first");
-    let killed = std::process::Command::new("kill").args(["-KILL", &keeper.to_string()]).status();
+    let supervisor = before["processes"][0]["pid"].as_i64().expect("the supervisor comes first");
+    let killed = std::process::Command::new("kill").args(["-KILL", &supervisor.to_string()]).status();
     assert!(killed.expect("there is a kill").success());
     // A killed process ends when the kernel gets round to it, which on a busy machine is a moment later.
-    eventually("the keeper to be gone", LIMIT, || async { Ok((!alive(keeper)).then_some(())) })
+    eventually("the supervisor to be gone", LIMIT, || async { Ok((!alive(supervisor)).then_some(())) })
         .await
         .expect("nobody survives that");
     lab.skctl().args(["lab", "status", "--dir", "lab"]).assert().code(1).stdout(contains("broken"));

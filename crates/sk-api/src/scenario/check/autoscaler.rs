@@ -1,4 +1,4 @@
-//! What the autoscaler's flags must be, each and together with the groups.
+//! Validates the autoscaler's flags, each and together with the groups.
 
 use sk_core::SimDuration;
 
@@ -7,7 +7,7 @@ use super::super::path::Path;
 use super::super::{Autoscaler, Expander, Scenario};
 use super::Faults;
 
-/// The shortest time between two looks at the cluster: a week then has 604,800 of them.
+/// The shortest interval of the autoscaler's loop: a week then has 604,800 loops.
 const MIN_SCAN_INTERVAL: SimDuration = SimDuration::from_secs(1);
 
 pub(super) fn check_autoscaler(scenario: &Scenario, faults: &mut Faults<'_>) {
@@ -38,7 +38,7 @@ fn check_numbers(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>) {
     ];
     for (flag, share) in shares {
         faults.unless((0.0..=1.0).contains(&share), at.field(flag), || {
-            format!("{share} is no share: write one from 0 to 1, such as 0.5")
+            format!("{share} is not a share: write one from 0 to 1, such as 0.5")
         });
     }
     let counts = [
@@ -52,7 +52,7 @@ fn check_numbers(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>) {
     }
     let percentage = autoscaler.max_total_unready_percentage;
     faults.unless(percentage <= 100, at.field("max-total-unready-percentage"), || {
-        format!("{percentage} is no percentage: write one from 0 to 100")
+        format!("{percentage} is not a percentage: write one from 0 to 100")
     });
 }
 
@@ -65,11 +65,11 @@ fn check_priorities(autoscaler: &Autoscaler, at: &Path, faults: &mut Faults<'_>)
     for (priority, patterns) in &autoscaler.priorities {
         let at = at.field("priorities").field(priority);
         faults.unless(priority.parse::<i64>().is_ok(), at.clone(), || {
-            format!("`{}` is no priority: write a whole number", shown(priority))
+            format!("`{}` is not a priority: write a whole number", shown(priority))
         });
         for (index, pattern) in patterns.iter().enumerate() {
             faults.unless(regex_lite::Regex::new(pattern).is_ok(), at.index(index), || {
-                format!("`{}` is no regular expression", shown(pattern))
+                format!("`{}` is not a regular expression", shown(pattern))
             });
         }
     }

@@ -1,4 +1,4 @@
-//! The cluster's part of the check: groups that can be, with names, labels and taints that Kubernetes takes.
+//! Validates `cluster`: node groups, and the names, labels and taints that Kubernetes accepts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(super) fn check_cluster(scenario: &Scenario, faults: &mut Faults<'_>) {
     faults.unless(
         letters.len() == 3 && letters.bytes().all(|byte| byte.is_ascii_uppercase()),
         at.field("currency"),
-        || format!("`{}` is no currency: use its three letters, such as USD or EUR", shown(letters)),
+        || format!("`{}` is not a currency: use its three letters, such as USD or EUR", shown(letters)),
     );
     if cluster.nodes == Nodes::Groups && cluster.groups.is_empty() {
         let problem = "there is no node group, so no pod could ever run: add one, such as \
@@ -84,7 +84,7 @@ fn check_group(group: &Group, at: &Path, faults: &mut Faults<'_>) {
 fn check_size(amount: Quantity, at: &Path, faults: &mut Faults<'_>) {
     let possible = Quantity::ZERO < amount && amount <= MAX_AMOUNT;
     faults.unless(possible, at.clone(), || {
-        format!("{amount} is no size of a machine: write more than 0, and at most {MAX_AMOUNT}")
+        format!("{amount} is not the size of a machine: write more than 0, and at most {MAX_AMOUNT}")
     });
 }
 
@@ -97,10 +97,10 @@ fn check_unit(resource: &str, amount: Quantity, at: &Path, faults: &mut Faults<'
 fn check_amounts(amounts: &BTreeMap<SmolStr, Quantity>, at: &Path, faults: &mut Faults<'_>) {
     for (resource, amount) in amounts {
         faults.unless(is_label_key(resource), at.field(resource), || {
-            format!("`{}` is no resource: use cpu, memory, pods or a name such as nvidia.com/gpu", shown(resource))
+            format!("`{}` is not a resource: use cpu, memory, pods or a name such as nvidia.com/gpu", shown(resource))
         });
         let possible = !amount.is_negative() && *amount <= MAX_AMOUNT;
-        faults.unless(possible, at.field(resource), || format!("{amount} is no amount: write 0 to {MAX_AMOUNT}"));
+        faults.unless(possible, at.field(resource), || format!("{amount} is not an amount: write 0 to {MAX_AMOUNT}"));
         check_unit(resource, *amount, &at.field(resource), faults);
     }
 }
@@ -123,10 +123,9 @@ fn check_allocatable(group: &Group, at: &Path, faults: &mut Faults<'_>) {
 
 fn check_labels(labels: &BTreeMap<SmolStr, SmolStr>, at: &Path, faults: &mut Faults<'_>) {
     for (key, value) in labels {
-        faults
-            .unless(is_label_key(key), at.field(key), || format!("`{}` is no label's name in Kubernetes", shown(key)));
+        faults.unless(is_label_key(key), at.field(key), || format!("`{}` is not a valid label key", shown(key)));
         faults.unless(is_label_value(value), at.field(key), || {
-            format!("`{}` is no label's value: at most 63 letters, digits, `-`, `_` and `.`", shown(value))
+            format!("`{}` is not a valid label value: at most 63 letters, digits, `-`, `_` and `.`", shown(value))
         });
     }
 }
@@ -136,10 +135,13 @@ fn check_taints(group: &Group, at: &Path, faults: &mut Faults<'_>) {
     for (index, taint) in group.taints.iter().enumerate() {
         let at = at.index(index);
         faults.unless(is_label_key(&taint.key), at.field("key"), || {
-            format!("`{}` is no taint's key in Kubernetes", shown(&taint.key))
+            format!("`{}` is not a valid taint key", shown(&taint.key))
         });
         faults.unless(is_label_value(&taint.value), at.field("value"), || {
-            format!("`{}` is no taint's value: at most 63 letters, digits, `-`, `_` and `.`", shown(&taint.value))
+            format!(
+                "`{}` is not a valid taint value: at most 63 letters, digits, `-`, `_` and `.`",
+                shown(&taint.value)
+            )
         });
         // As the API server has it: core/validation, `validateNodeTaints`.
         faults.unless(seen.insert((&taint.key, taint.effect)), at.clone(), || {

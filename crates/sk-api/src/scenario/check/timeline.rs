@@ -1,5 +1,5 @@
-//! The timeline's part of the check: each entry says when and what, of groups that there are, and changes only what a
-//! running cluster can be told.
+//! Validates the timeline: each entry has a time and one fault or change, names known groups, and changes only fields
+//! that can change in a running cluster.
 
 use sk_core::{SimDuration, SmolStr};
 
@@ -58,7 +58,7 @@ fn check_happening(happening: &Happening, scenario: &Scenario, at: &Path, faults
     });
     let share = happening.reclaim.as_ref().map_or(0.0, |reclaim| reclaim.share);
     faults.unless((0.0..=1.0).contains(&share), at.field("reclaim").field("share"), || {
-        format!("{share} is no share: write one from 0 to 1, such as 0.1")
+        format!("{share} is not a share: write one from 0 to 1, such as 0.1")
     });
     faults.unless(happening.set.is_empty() || happening.every.is_none(), at.field("every"), || {
         "a field that is set stays so: write `at`".to_owned()
@@ -71,7 +71,7 @@ fn check_happening(happening: &Happening, scenario: &Scenario, at: &Path, faults
     }
 }
 
-/// Groups that are named are there, and make nodes.
+/// Named groups exist, and create nodes.
 fn check_groups(happening: &Happening, scenario: &Scenario, at: &Path, faults: &mut Faults<'_>) {
     let groups = [
         ("stockout", happening.stockout.as_ref().map(|stockout| &stockout.group)),

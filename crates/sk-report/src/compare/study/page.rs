@@ -5,8 +5,8 @@ use super::super::Comparison;
 use super::super::table::currency;
 use super::text::sentence;
 use super::tradeoff::Point;
+use crate::columns::Unit;
 use crate::escape::markup;
-use crate::shown::Unit;
 
 /// The picture's size, and what its axes take of it.
 const WIDE: f64 = 720.0;

@@ -9,9 +9,9 @@ use super::super::column::Column;
 use super::super::differs::Difference;
 use super::super::noise;
 use super::super::rows;
+use crate::columns::{Column as FigureColumn, Unit};
 use crate::figure::Figure;
-use crate::figures::SHOWN;
-use crate::shown::{Shown, Unit};
+use crate::figures::RUN_COLUMNS;
 
 /// What a comparison tells of seeds; repetitions are not a parameter.
 const SEED: &str = "seed";
@@ -44,7 +44,7 @@ pub struct Setting {
 #[derive(Clone, Debug)]
 pub struct Effect {
     /// The figure.
-    pub shown: Shown,
+    pub shown: FigureColumn,
     /// Its mean for each value, over runs and columns.
     pub means: Vec<f64>,
     /// The highest mean less the lowest.
@@ -136,18 +136,18 @@ fn have_same_seeds(columns: &[Column], simulated: &[usize]) -> bool {
 
 /// A figure of every run, by column; nothing for a column that cannot tell it.
 struct Values {
-    shown: Shown,
+    shown: FigureColumn,
     of_columns: Vec<Option<Vec<f64>>>,
 }
 
 /// The figures that are compared, each once: the cost per month is the same figure as the cost.
 fn figures(columns: &[Column]) -> Vec<Values> {
     let trees: Vec<Vec<Figure>> = columns.iter().map(rows::trees).collect();
-    let of = |shown: &Shown| {
+    let of = |shown: &FigureColumn| {
         let of_columns = columns.iter().zip(&trees).map(|(column, trees)| rows::values(shown, column, trees));
         Values { shown: *shown, of_columns: of_columns.collect() }
     };
-    SHOWN.iter().filter(|shown| !matches!(shown.unit, Unit::MoneyPer(_))).map(of).collect()
+    RUN_COLUMNS.iter().filter(|shown| !matches!(shown.unit, Unit::MoneyPer(_))).map(of).collect()
 }
 
 fn effects(settings: &[Setting], figures: &[Values], is_paired: bool) -> Vec<Effect> {

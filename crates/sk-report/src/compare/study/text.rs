@@ -6,8 +6,8 @@ use super::super::table::{currency, wrapped};
 use super::Study;
 use super::parameters::{Effect, Parameter};
 use super::tradeoff::Point;
+use crate::columns::Unit;
 use crate::escape::markdown;
-use crate::shown::Unit;
 use crate::words::{fit_middle, printable, width, wrapped as wrapped_words};
 
 /// Figures of a line; the others are in `-o json`.

@@ -19,14 +19,14 @@ pub struct Query {
     /// Nothing of these namespaces, nor they themselves.
     pub excluded_namespaces: Vec<SmolStr>,
     /// Only objects that in some version match all of these; empty means all. Whether their owners do does not matter. Labels of pods are not in the log, so
-    /// where labels are asked for, or not wanted, only the pods of exported objects are told of.
+    /// where labels are asked for, or not wanted, only the pods of exported objects are in the trace.
     pub included_labels: Vec<LabelSelector>,
     /// No object that in any version matches one of these, nor anything that belongs to it.
     pub excluded_labels: Vec<LabelSelector>,
     /// What is not seen even now, for reasons that the log does not know: a watch that is refused, a list that is not
     /// done. Each is in the trace from its beginning to the end of the window, whatever it says of its own end.
     pub open_gaps: Vec<Gap>,
-    /// What the tracer was told to record, which the trace carries.
+    /// The tracer configuration, which the trace carries.
     pub config: TracerConfig,
 }
 
@@ -63,7 +63,7 @@ pub enum ExportError {
         end: SimTime,
     },
     /// Nothing is recorded yet.
-    #[error("nothing is recorded yet; try again when the first objects have been seen")]
+    #[error("nothing is recorded yet; try again after the first objects have been listed")]
     Empty,
     /// The window begins before what is kept of a longer history, or ends before it.
     #[error("history is kept from {kept_from} to {kept_to}; begin the window within it")]
@@ -164,7 +164,9 @@ impl Query {
             }
         }
         gaps.extend(
-            contents.stopped.map(|since| open(since, None, "the log cannot be written, perhaps for want of room")),
+            contents
+                .stopped
+                .map(|since| open(since, None, "the log cannot be written, perhaps for lack of disk space")),
         );
         gaps
     }

@@ -30,7 +30,7 @@ pub(super) struct Pods<'a> {
     /// hash that is not known.
     by_hash_alone: bool,
     lives: Lives,
-    /// The pods that are told of, as they are in the spool.
+    /// The exported pods, as they are in the spool.
     told: Vec<Told>,
     spool: Spool,
     moves: BTreeMap<SmolStr, Vec<Move>>,

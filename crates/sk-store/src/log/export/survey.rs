@@ -57,7 +57,7 @@ pub(super) struct Survey {
     starting_nodes: BTreeMap<SmolStr, u64>,
     /// What stands between others, by uid.
     links: BTreeMap<SmolStr, Link>,
-    /// Where the last that is told of each pod stands among all items.
+    /// The position of the last entry of each pod.
     pods: HashMap<UidHash, u64>,
     /// When pods went of which the log does not tell how.
     vanished: HashMap<UidHash, SimTime>,
@@ -74,7 +74,7 @@ fn hash_of(uid: &str) -> UidHash {
     [low, high].map(|half| half.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
-/// Pods that are somebody's owner, by uid and by name.
+/// Pods that own other objects, by uid and by name.
 #[derive(Default)]
 struct OwningPods {
     uids: HashSet<SmolStr>,
@@ -106,7 +106,7 @@ struct Head {
     excluded: bool,
 }
 
-/// What is exported, and what must not be told of.
+/// What is exported, and what must be left out.
 pub(super) struct Verdicts<'a> {
     query: &'a Query,
     family: Family<'a>,
@@ -203,7 +203,7 @@ impl Survey {
         self.pods.insert(uid, place);
     }
 
-    /// A pod went while nobody saw it.
+    /// A pod disappeared within a gap.
     fn lose_pod(&mut self, before: bool, at: SimTime, uid: &str) {
         let uid = hash_of(uid);
         if before {
@@ -323,9 +323,9 @@ impl Verdicts<'_> {
         pod.attributions.iter().find(|attribution| self.exports(&attribution.owner, &attribution.uid))
     }
 
-    /// Must nothing be told of this pod?
+    /// Must this pod be left out?
     pub(super) fn hides(&self, pod: &PodFacts) -> bool {
-        // Labels of pods are not kept, so where they matter only the pods of what is exported are told of.
+        // Labels of pods are not kept, so where they matter only the pods of exported objects are in the trace.
         if self.query.asks_for_labels() && self.owner_of(pod).is_none() {
             return true;
         }
@@ -407,7 +407,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut log, _) = Log::open(folder.path(), Options::default()).unwrap();
         for n in 0..20 {
-            // Each is told of twice and counts once.
+            // Each has two entries and counts once.
             for _ in 0..2 {
                 log.append(SimTime::from_secs(n), Fact::Pod(Box::new(pod(n.unsigned_abs())))).unwrap();
             }

@@ -136,7 +136,7 @@ impl<W: Output> Pass<'_, W> {
         self.record(self.query.end, Change::Mark(Mark::Moment))
     }
 
-    /// Takes in a pod, if this is the last that is told of it.
+    /// Adds a pod, if this is its last entry.
     fn pod(&mut self, place: u64, mut pod: PodFacts) -> Result<(), ExportError> {
         if let Some(ending) = self.material.survey.last_of(place, &pod) {
             ending.put_on(&mut pod);

@@ -16,10 +16,10 @@ const TRIES: usize = 8;
 const MAX_LOOKED_AT: usize = 4_096;
 /// How long before it goes a machine is cordoned and drained.
 const DRAIN: SimDuration = SimDuration::from_mins(5);
-/// Machines are replaced about so often, each, and live so long at least.
+/// The mean lifetime of a node, and the minimum.
 const REPLACED_AFTER: SimDuration = SimDuration::from_mins(60 * 24 * 30);
 const LEAST_LIFE: SimDuration = SimDuration::from_mins(60);
-/// An ordered machine is ready after so long: a virtual machine's start and a kubelet's.
+/// An ordered node is ready after this long: the start of a virtual machine and of a kubelet.
 const ORDERED_READY_S: (u64, u64) = (60, 120);
 
 /// A machine's place in the fleet.
@@ -76,7 +76,7 @@ pub(super) struct Fleet {
     standing: [Vec<MachineId>; 2],
     /// Those that are ordered and not there yet.
     coming: Vec<MachineId>,
-    /// Those of which nobody has been told yet.
+    /// Those that were not emitted yet.
     new: Vec<MachineId>,
     next_number: u32,
     /// What daemons take of each, and how many they are.

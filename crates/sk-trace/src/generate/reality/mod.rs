@@ -26,7 +26,7 @@ use fleet::{Fleet, MachineId};
 use live::{End, Live, Revision};
 use workload::Workload;
 
-/// An ordered machine goes when nothing has run on it for so long, as with the autoscaler's `--scale-down-unneeded-time`.
+/// An ordered node is removed after this long without pods, like the autoscaler's `--scale-down-unneeded-time`.
 const IDLE: SimDuration = SimDuration::from_mins(10);
 
 /// The generated reality at one moment.
@@ -45,7 +45,7 @@ pub(super) struct Reality {
     daemon_pods: Vec<Vec<Live>>,
     crons: Vec<Cron>,
     rows: Vec<Row>,
-    /// How many owners have told of what is left, at the end.
+    /// How many owners have emitted their remaining pods, at the end.
     told: usize,
 }
 
@@ -76,7 +76,7 @@ struct Daemon {
 }
 
 impl Reality {
-    /// Of a cluster with these objects, at its beginning; nothing if it has no machines. The machines are told.
+    /// Of a cluster with these objects, at its beginning; nothing if it has no nodes. The nodes are emitted.
     pub(super) fn begin(spec: &GenerateSpec, objects: &[Value]) -> Option<Self> {
         let machines = spec.platform.as_ref().map_or(0, |platform| platform.machines);
         if machines == 0 {
@@ -105,7 +105,7 @@ impl Reality {
         Some(reality)
     }
 
-    /// What has been told since it was last asked.
+    /// What was emitted since the last call.
     pub(super) fn take_rows(&mut self) -> impl Iterator<Item = Row> {
         self.rows.drain(..)
     }

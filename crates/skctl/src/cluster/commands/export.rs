@@ -30,14 +30,14 @@ use crate::times::Clock;
 pub(crate) fn run(args: &ExportArgs, global: &Global) -> Result<Outcome> {
     if args.transform.is_some() {
         bail!(
-            "--transform is not here any more: export first, then `skctl trace transform IN -f PROGRAM -O OUT` with a jq \
+            "--transform was removed: export first, then `skctl trace transform IN -f PROGRAM -O OUT` with a jq \
              program; docs/from-simkube.md has a jq line for each of SKEL's statements"
         );
     }
     let request = request(args, &Clock::of(global))?;
     let location: Location = args.out.parse()?;
     if location == Location::StandardInput {
-        bail!("a trace is not for a terminal; give a path or a URL for -O");
+        bail!("a trace cannot be written to a terminal; give a path or a URL for -O");
     }
     cluster::block_on(async {
         let progress = Progress::of_unknown_length("looking for the tracer".to_owned(), global.quiet)?;
@@ -77,7 +77,7 @@ async fn fetch(tracer: &mut Channel, request: &ExportRequest, location: &Locatio
     Ok(Outcome::Good)
 }
 
-/// What the tracer says beside a trace: it decides how far the trace can be trusted, so that it is said even when quiet.
+/// The tracer's notes on a trace. They limit how far it can be trusted, so they are printed even with -q.
 fn what_is_missing(headers: &HeaderMap) -> Vec<String> {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let gaps =
@@ -87,20 +87,20 @@ fn what_is_missing(headers: &HeaderMap) -> Vec<String> {
     [gaps, losses, behind].into_iter().flatten().collect()
 }
 
-/// Writes what comes; how many bytes that was. What is cut short is not kept.
+/// Writes the body and returns its length. A truncated one is not kept.
 async fn save(mut body: Incoming, length: Option<u64>, location: &Location, global: &Global) -> Result<u64> {
     let mut output = location.create()?;
     let progress = Progress::of_bytes(length, format!("fetching {location}"), global.quiet)?;
     let mut bytes = 0;
     while let Some(frame) = progress.waiting(body.frame()).await? {
-        let frame = frame.context("the tracer broke off; nothing was left behind; try again")?;
+        let frame = frame.context("the tracer closed the connection; nothing was written; try again")?;
         let data: Bytes = frame.into_data().unwrap_or_default();
         output.write_all(&data).with_context(|| format!("cannot write {location}"))?;
         bytes += data.len() as u64;
         progress.bytes(bytes);
     }
     if length.is_some_and(|length| length != bytes) {
-        bail!("the tracer broke off after {}; nothing was left behind; try again", DecimalBytes(bytes));
+        bail!("the tracer closed the connection after {}; nothing was written; try again", DecimalBytes(bytes));
     }
     // Sending it on to a web server blocks, which the threads that talk to the cluster must not.
     tokio::task::spawn_blocking(move || output.commit()).await??;

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &InstallArgs, global: &Global) -> Result<Outcome> {
     })
 }
 
-/// Applies all objects and says what became of each.
+/// Applies all objects and prints the outcome of each.
 async fn apply(cluster: &Cluster, objects: &[Value], manner: Manner, global: &Global) -> Result<()> {
     let progress = Progress::of_unknown_length("applying".to_owned(), global.quiet)?;
     let mut applier = Applier::new(cluster, manner);
@@ -65,7 +65,7 @@ async fn apply(cluster: &Cluster, objects: &[Value], manner: Manner, global: &Gl
     Ok(())
 }
 
-/// What the doctor says when nothing fails any more, or patience is at an end.
+/// The doctor's findings when nothing fails any more, or at the time limit.
 async fn settle(cluster: &Cluster, part: Part, no_wait: bool, global: &Global) -> Result<Vec<Finding>> {
     let progress = Progress::of_unknown_length("waiting until it is ready".to_owned(), global.quiet)?;
     let began = Instant::now();

@@ -30,7 +30,9 @@ pub(crate) fn run(command: &LabCommand, global: &Global) -> Result<Outcome> {
         LabCommand::Status(args) => status(&Place::new(args.place.dir.as_deref())?, args),
         LabCommand::Serve(args) => serve::serve(&Place::new(args.dir.as_deref())?, global),
         LabCommand::Exec(words) => exec(&words.words),
-        LabCommand::Ctrl(_) | LabCommand::Driver(_) => bail!("these are programs of their own, and do not come here"),
+        LabCommand::Ctrl(_) | LabCommand::Driver(_) => {
+            bail!("internal error: sk-ctrl and sk-driver are started by `program`")
+        }
     }
 }
 
@@ -62,12 +64,12 @@ fn controller(words: Vec<OsString>) -> ExitCode {
 fn exec(words: &[OsString]) -> Result<Outcome> {
     let [pid_file, parent, command @ ..] = words else { bail!("a pid file, a parent and a program are needed") };
     let parent = parent.to_string_lossy().parse().context("the parent's number")?;
-    Err(anyhow!(sk_lab::leash::become_program(Path::new(pid_file), parent, command))
+    Err(anyhow!(sk_lab::child_process::become_program(Path::new(pid_file), parent, command))
         .context("cannot start the program"))
 }
 
 fn up(place: &Place, global: &Global) -> Result<Outcome> {
-    if place.keeper()?.is_some() {
+    if place.supervisor()?.is_some() {
         if let Some(ready) = place.ready()? {
             output::say(global, "the lab is already up");
             output::print(&how_to_use(&ready))?;
@@ -84,12 +86,12 @@ fn up(place: &Place, global: &Global) -> Result<Outcome> {
     let progress =
         Progress::of_unknown_length("starting a control plane, KWOK and the controller".to_owned(), global.quiet)?;
     let began = Instant::now();
-    let mut keeper = start_keeper(place)?;
+    let mut supervisor = start_supervisor(place)?;
     let ready = loop {
         if let Some(ready) = place.ready()? {
             break ready;
         }
-        if let Some(status) = keeper.try_wait()? {
+        if let Some(status) = supervisor.try_wait()? {
             let words = place.why_it_ended();
             let _ = place.end();
             bail!("the lab did not start ({status}): {words}");
@@ -112,7 +114,7 @@ fn up(place: &Place, global: &Global) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn start_keeper(place: &Place) -> Result<Child> {
+fn start_supervisor(place: &Place) -> Result<Child> {
     let log = OpenOptions::new().create(true).append(true).open(place.log()).context("cannot write the lab's log")?;
     Command::new(std::env::current_exe()?)
         .args(["lab", "serve", "--dir"])
@@ -164,7 +166,7 @@ fn status(place: &Place, args: &LabStatusArgs) -> Result<Outcome> {
     Ok(if is_up { Outcome::Good } else { Outcome::Bad })
 }
 
-/// Do the keeper and all components live?
+/// Are the supervisor and all components alive?
 fn is_whole(processes: &[Process]) -> bool {
     let lives = |name: &str| processes.iter().any(|process| process.name == name && process.is_alive);
     lives("lab") && COMPONENTS.iter().all(|name| lives(name))

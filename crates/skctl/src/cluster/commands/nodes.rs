@@ -61,7 +61,7 @@ pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
         }
         let made = progress.waiting(make(&cluster, &nodes)).await??;
         if args.no_wait {
-            output::print(&format!("{made} in {cluster}; each is ready when KWOK has seen it\n"))?;
+            output::print(&format!("{made} in {cluster}; KWOK marks them Ready\n"))?;
             return Ok(Outcome::Good);
         }
         let began = Instant::now();
@@ -72,7 +72,7 @@ pub(crate) fn apply(args: &NodesApplyArgs, global: &Global) -> Result<Outcome> {
     })
 }
 
-/// Waits until all nodes are ready, or patience is at an end. Those that are not.
+/// Waits until all nodes are ready, or for the time limit. Returns those that are not.
 async fn wait_until_ready(cluster: &Cluster, nodes: &[Value]) -> Result<BTreeSet<String>> {
     let api: Api<Node> = Api::all(cluster.client.clone());
     let began = Instant::now();
@@ -137,7 +137,7 @@ fn name(node: &Value) -> &str {
     node["metadata"]["name"].as_str().unwrap_or_default()
 }
 
-/// Somebody's own node is not ours to change, even if it has the name.
+/// Refuses to change a node that is not SimKube's.
 async fn refuse_foreign(cluster: &Cluster, nodes: &[Value]) -> Result<()> {
     let api: Api<Node> = Api::all(cluster.client.clone());
     let not_ours = format!("!{GROUP_LABEL}");
@@ -181,7 +181,7 @@ async fn remove(cluster: &Cluster, nodes: &[Value]) -> Result<String> {
     Ok(format!("{removed} of {} nodes removed", nodes.len()))
 }
 
-/// Nodes are nobody's but an administrator's; the role for people who run simulations has no right to them.
+/// Only administrators may create nodes; the role for users grants nothing on them.
 fn refused(cluster: &Cluster, verb: &str, error: &kube::Error) -> anyhow::Error {
     let why = words(error);
     anyhow!("cannot {verb} nodes in {cluster}: {why}; ask somebody who may create nodes to run this once, for all runs")

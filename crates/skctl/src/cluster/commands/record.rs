@@ -67,7 +67,7 @@ fn out(args: &RecordArgs) -> Result<&str> {
     args.out.to_str().context("--out: the path is not UTF-8")
 }
 
-/// An earlier recording is not thrown away unless somebody says so. A broken link is something that is there, too.
+/// Refuses to replace an existing file without --force. A broken link exists, too.
 fn refuse_to_overwrite(args: &RecordArgs) -> Result<()> {
     let location: Location = out(args)?.parse()?;
     match &location {
@@ -78,7 +78,7 @@ fn refuse_to_overwrite(args: &RecordArgs) -> Result<()> {
     }
 }
 
-/// Shows what is being recorded until somebody has enough; when the recording began, or `None` if it never did.
+/// Shows the progress until Ctrl-C. Returns when the recording began, or `None` if it never did.
 async fn watch(tracer: &Tracer, cluster: &Cluster, folder: &Folder, global: &Global) -> Result<Option<SimTime>> {
     let progress = Progress::of_unknown_length(format!("first look at {cluster}"), global.quiet)?;
     if progress.waiting(tracer.ready()).await.is_err() {
@@ -92,7 +92,7 @@ async fn watch(tracer: &Tracer, cluster: &Cluster, folder: &Folder, global: &Glo
             _ = ticks.tick() => if let ControlFlow::Break(()) = progress.at(0, || words(&tracer.counts())) {
                 return Ok(Some(start));
             },
-            () = tracer.failed() => bail!("the recording broke off; {}", folder.advice()),
+            () = tracer.failed() => bail!("the recording was interrupted; {}", folder.advice()),
         }
     }
 }
@@ -134,7 +134,8 @@ impl Folder {
         if self.is_resumed {
             let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             let time = SimTime::parse_rfc3339(text.trim());
-            return time.with_context(|| format!("{} holds no time; remove the folder to start again", file.display()));
+            return time
+                .with_context(|| format!("{} contains no time; remove the folder to start again", file.display()));
         }
         let now = now();
         fs::write(&file, now.to_rfc3339_micros()).with_context(|| format!("cannot write {}", file.display()))?;
@@ -142,7 +143,7 @@ impl Folder {
     }
 
     fn advice(&self) -> String {
-        format!("what was recorded is in {}; the same command goes on with it", self.path.display())
+        format!("the recording is in {}; the same command continues it", self.path.display())
     }
 
     fn remove(&self) -> Result<()> {

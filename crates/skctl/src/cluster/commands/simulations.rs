@@ -73,7 +73,7 @@ pub(crate) fn describe(args: &DescribeArgs, global: &Global) -> Result<Outcome> 
     Ok(Outcome::Good)
 }
 
-/// A Simulation for people: what was asked, where it stands, what happened; or why that last cannot be told.
+/// A Simulation for people: spec, status and Events; or why the Events cannot be read.
 fn description(simulation: &Simulation, events: Result<&[Event], &String>) -> String {
     let (spec, status) = (&simulation.spec, simulation.status.clone().unwrap_or_default());
     let mut text = String::new();
@@ -141,7 +141,7 @@ fn time(time: &Time) -> String {
     time.0.strftime("%FT%TZ").to_string()
 }
 
-/// What the driver says now, or said last.
+/// The driver's log: live, or the last lines.
 pub(crate) fn logs(args: &LogsArgs, global: &Global) -> Result<Outcome> {
     let text = cluster::block_on(async {
         let cluster = Cluster::connect(global).await?;

@@ -42,7 +42,7 @@ pub(crate) enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) state: State,
-    /// What was looked at.
+    /// What was checked.
     pub(crate) subject: String,
     /// How it is.
     pub(crate) what: String,
@@ -103,7 +103,7 @@ async fn reachability(cluster: &Cluster) -> Finding {
             let what = format!("{cluster}, Kubernetes {}", version.git_version);
             match digits.parse::<u32>() {
                 Ok(minor) if minor < OLDEST_MINOR => {
-                    let advice = format!("it is tried with Kubernetes 1.{OLDEST_MINOR} and newer");
+                    let advice = format!("SimKube is tested with Kubernetes 1.{OLDEST_MINOR} and newer");
                     Finding::warn("server", what, advice)
                 }
                 _ => Finding::ok("server", what),
@@ -112,7 +112,7 @@ async fn reachability(cluster: &Cluster) -> Finding {
         Err(error) => Finding::fail(
             "server",
             format!("{cluster} does not answer: {}", words(&error)),
-            "check --context, your network, and that your credentials are still good",
+            "check --context, your network, and that your credentials are still valid",
         ),
     }
 }
@@ -125,7 +125,7 @@ async fn rights(cluster: &Cluster, wanted: &[Right], advice: &str) -> Finding {
             Ok(true) => {}
             Ok(false) => missing.push(right.name()),
             Err(error) => {
-                return Finding::warn("rights", format!("cannot be asked about: {}", words(&error)), "try again");
+                return Finding::warn("rights", format!("cannot review your access: {}", words(&error)), "try again");
             }
         }
     }

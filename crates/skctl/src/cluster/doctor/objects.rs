@@ -9,7 +9,7 @@ use crate::cluster::kinds::{KindError, Kinds};
 use crate::cluster::service::{Service, unready};
 use crate::cluster::{Cluster, words};
 
-/// What became of looking for an object.
+/// The outcome of looking for an object.
 enum Look {
     There,
     Missing,
@@ -25,13 +25,13 @@ pub(super) async fn presence(cluster: &Cluster, objects: &[Value], install: &str
             Look::There => {}
             Look::Missing => missing.push(name_of(object)),
             Look::Unknown(why) => {
-                let what = format!("{} cannot be looked for: {why}", name_of(object));
+                let what = format!("cannot look for {}: {why}", name_of(object));
                 return Finding::warn("objects", what, "ask somebody with more permissions");
             }
         }
     }
     if missing.is_empty() {
-        return Finding::ok("objects", format!("all {} of the installation are there", objects.len()));
+        return Finding::ok("objects", format!("all {} objects of the installation exist", objects.len()));
     }
     Finding::fail("objects", format!("missing: {}", the_first(missing, ", ")), install)
 }
@@ -70,7 +70,7 @@ pub(super) async fn pod(cluster: &Cluster, service: &Service) -> Finding {
             Finding::fail("pod", format!("the {}: {why}", service.what), advice)
         }
         None => {
-            let what = format!("the {} has none in namespace {}", service.what, cluster.namespace);
+            let what = format!("the {} has no pod in namespace {}", service.what, cluster.namespace);
             Finding::fail("pod", what, format!("skctl install {}, or look elsewhere with -n", service.part))
         }
     }

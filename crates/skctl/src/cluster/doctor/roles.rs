@@ -11,7 +11,7 @@ use super::{Finding, the_first};
 use crate::cluster::apply::name_of;
 use crate::cluster::{Cluster, words};
 
-/// Compares the roles among the manifests with those that are there. A role that is missing is somebody else's finding.
+/// Compares the roles among the manifests with those that are there. Another check reports missing roles.
 pub(super) async fn examine(cluster: &Cluster, manifests: &[Value], install: &str) -> Finding {
     let mut lacking = Vec::new();
     let mut looked_at = 0;
@@ -20,7 +20,7 @@ pub(super) async fn examine(cluster: &Cluster, manifests: &[Value], install: &st
             Ok(Some(granted)) => granted,
             Ok(None) => continue,
             Err(error) => {
-                let what = format!("{} cannot be looked at: {}", name_of(wanted), words(&error));
+                let what = format!("cannot read {}: {}", name_of(wanted), words(&error));
                 return Finding::warn("grants", what, "ask somebody with more permissions");
             }
         };
@@ -30,7 +30,7 @@ pub(super) async fn examine(cluster: &Cluster, manifests: &[Value], install: &st
         lacking.extend(missing.map(|right| format!("{}: {}", name_of(wanted), name(&right))));
     }
     if lacking.is_empty() {
-        return Finding::ok("grants", format!("{looked_at} roles grant what this skctl's would"));
+        return Finding::ok("grants", format!("{looked_at} roles grant what this skctl needs"));
     }
     let lacking = the_first(lacking, "; ");
     let what = format!("the installation is older than this skctl, its roles lack {lacking}");

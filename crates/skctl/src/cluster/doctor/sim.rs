@@ -29,11 +29,11 @@ const RIGHTS: [Right; 7] = [
 const POLICY_ADVICE: &str =
     "skctl install sim, on Kubernetes 1.30 or newer; without them, keep simulations to a cluster of their own";
 
-/// The kind that says what KWOK does.
+/// KWOK's Stage CRD.
 const STAGES: &str = "stages.kwok.x-k8s.io";
 /// How KWOK's own installation labels its pods.
 const KWOK_PODS: &str = "app=kwok-controller";
-/// Nodes that are looked at; more are only counted.
+/// Nodes that are examined; more are only counted.
 const MAX_NODES: u32 = 500;
 /// Longer answers than this are no readiness.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
@@ -61,11 +61,11 @@ pub(super) async fn examine(cluster: &Cluster) -> Result<Vec<Finding>> {
             findings.extend(stages::examine(cluster, &our_stages).await);
         }
         Ok(false) => {
-            let what = "the cluster has no Stages, so nothing plays the lives of virtual pods";
+            let what = "KWOK's Stage CRD is missing, so no Stage starts or completes pods";
             findings.push(Finding::fail("stages", what, "install KWOK with its kinds, then: skctl install sim"));
         }
         Err(error) => {
-            let what = format!("cannot be looked for: {}", words(&error));
+            let what = format!("cannot look for them: {}", words(&error));
             findings.push(Finding::warn("stages", what, "ask somebody with more permissions"));
         }
     }
@@ -79,10 +79,10 @@ fn lenient(found: Finding) -> Finding {
     Finding { subject: "policies".to_owned(), state, ..found }
 }
 
-/// Has somebody said that this cluster is one for simulations?
+/// Is this cluster marked for simulations?
 async fn mark(cluster: &Cluster) -> Finding {
     match Simulations::of(cluster).check_mark().await {
-        Ok(()) => Finding::ok("mark", format!("{cluster} is one for simulations")),
+        Ok(()) => Finding::ok("mark", format!("{cluster} is marked for simulations")),
         Err(error @ SimulationError::NotMarked { .. }) => Finding::fail("mark", error.to_string(), "skctl install sim"),
         Err(error) => Finding::warn("mark", error.to_string(), "it takes `list` on namespaces"),
     }
@@ -96,7 +96,7 @@ async fn controller(cluster: &Cluster) -> Finding {
         Ok::<_, anyhow::Error>(controller.text("/healthz", MAX_ANSWER_BYTES).await?)
     };
     match asked.await {
-        Ok(_) => Finding::ok("records", "the controller answers; token and certificate are good"),
+        Ok(_) => Finding::ok("records", "the controller answers; token and certificate are valid"),
         Err(error) => Finding::fail("records", error.to_string(), advice),
     }
 }
@@ -113,10 +113,10 @@ async fn kwok(cluster: &Cluster) -> Finding {
         Ok(found) if !found.items.is_empty() => Finding::ok("KWOK", "its controller is there"),
         Ok(_) => {
             let advice = "install it, unless it runs outside of the cluster; nodes that are ready show that it does";
-            Finding::warn("KWOK", "no pod of its controller is there", advice)
+            Finding::warn("KWOK", "no pod of its controller found", advice)
         }
         Err(error) => {
-            Finding::warn("KWOK", format!("cannot be looked for: {}", words(&error)), "it takes `list` on pods")
+            Finding::warn("KWOK", format!("cannot look for them: {}", words(&error)), "it takes `list` on pods")
         }
     }
 }

@@ -13,10 +13,10 @@ use super::Finding;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::{Cluster, words};
 
-/// Stages that are looked at; KWOK's own are seven, ours as many.
+/// Stages that are examined; KWOK has seven of its own, we have as many.
 const MAX_STAGES: u32 = 500;
 
-/// Looks for stages beside ours that would play a simulation's pods.
+/// Looks for other Stages that select a simulation's pods.
 pub(super) async fn examine(cluster: &Cluster, ours: &[Value]) -> Option<Finding> {
     let kind = "kwok.x-k8s.io/v1alpha1.Stage".parse().ok()?;
     let api: Api<DynamicObject> = Kinds::of(cluster).api_everywhere(&kind).await.ok()?;
@@ -30,10 +30,10 @@ pub(super) async fn examine(cluster: &Cluster, ours: &[Value]) -> Option<Finding
     let stages: Vec<Value> = listed.iter().filter_map(|stage| serde_json::to_value(stage).ok()).collect();
     let meddling = meddling(&stages, ours);
     if meddling.is_empty() {
-        return Some(Finding::ok("other stages", "no other stage plays the pods of simulations"));
+        return Some(Finding::ok("other stages", "no other Stage selects the pods of simulations"));
     }
     let what = format!(
-        "{} (KWOK's own, most likely `stage-fast`) would play the pods of simulations too: at once, whatever was recorded",
+        "{} (KWOK's own, most likely `stage-fast`) select the pods of simulations too, and would start and complete them at once",
         meddling.join(", ")
     );
     let advice = format!(

@@ -60,18 +60,18 @@ async fn recording(cluster: &Cluster) -> Finding {
         Err(error) => return Finding::fail("recording", error.to_string(), advice),
     };
     match tracer.text("/readyz", MAX_ANSWER_BYTES).await {
-        Ok(_) => Finding::ok("recording", "the tracer sees all of its kinds; token and certificate are good"),
+        Ok(_) => Finding::ok("recording", "the tracer watches all of its kinds; token and certificate are valid"),
         Err(error) => Finding::fail("recording", error.to_string(), advice),
     }
 }
 
-/// What the tracer in the cluster was told.
+/// The configuration of the tracer in the cluster.
 async fn config(cluster: &Cluster) -> Result<Config, String> {
     let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let map = api.get_opt(install::NAME).await.map_err(|error| format!("cannot be read: {}", words(&error)))?;
     let data = map.and_then(|map| map.data).unwrap_or_default();
     let (file, text) = data.iter().next().ok_or_else(|| "the tracer's is not there".to_owned())?;
-    Config::parse(file, text).map_err(|error| format!("the tracer's is wrong: {error}"))
+    Config::parse(file, text).map_err(|error| format!("the tracer's configuration is invalid: {error}"))
 }
 
 async fn disk(cluster: &Cluster, config: &Config) -> Finding {
@@ -81,7 +81,7 @@ async fn disk(cluster: &Cluster, config: &Config) -> Finding {
     let claim = match api.get_opt(install::NAME).await {
         Ok(Some(claim)) => claim,
         Ok(None) => return Finding::warn("disk", sum, "there is no volume yet"),
-        Err(error) => return Finding::warn("disk", sum, format!("the volume cannot be looked at: {}", words(&error))),
+        Err(error) => return Finding::warn("disk", sum, format!("cannot read the volume: {}", words(&error))),
     };
     let given = claim.status.and_then(|status| status.capacity).and_then(|mut capacity| capacity.remove("storage"));
     let asked = claim.spec.and_then(|spec| spec.resources?.requests?.remove("storage"));
@@ -92,7 +92,7 @@ async fn disk(cluster: &Cluster, config: &Config) -> Finding {
             Finding::warn("disk", what, "make the volume larger, or retention.bytes smaller")
         }
         Some(bytes) => Finding::ok("disk", format!("{sum}; the volume has {}", BinaryBytes(bytes))),
-        None => Finding::warn("disk", sum, "the volume does not say how large it is"),
+        None => Finding::warn("disk", sum, "the volume has no capacity"),
     }
 }
 
@@ -128,7 +128,7 @@ async fn memory(cluster: &Cluster, config: &Config) -> Finding {
     Finding::warn("memory", format!("{sum}, and {}", unknown.join(", ")), "you may not list them, or there are none")
 }
 
-/// How many objects of a kind there are; `None` if it cannot be told.
+/// How many objects of a kind there are; `None` if it is unknown.
 async fn count(kinds: &mut Kinds<'_>, kind: &Gvk) -> Option<u64> {
     let api = kinds.api_everywhere(kind).await.ok()?;
     let listed = api.list_metadata(&ListParams::default().limit(1)).await.ok()?;

@@ -10,12 +10,12 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use sk_lab::pid_file::Named;
 
-/// The file by which a folder is known for a lab's; without it nothing in a folder is removed.
+/// The file that marks a folder as a lab's; without it nothing in the folder is removed.
 const MARK: &str = "simkube-lab";
 const MARK_TEXT: &str = "This folder belongs to `skctl lab`. `skctl lab down` ends what runs from it and removes it.\n";
-/// The pid file of the process that keeps the lab.
-const KEEPER: &str = "lab";
-/// How long the keeper may take to end everything: five components, of which the API server takes up to 20 s.
+/// The pid file of the supervisor.
+const SUPERVISOR: &str = "lab";
+/// How long the supervisor may take to end everything: five components, of which the API server takes up to 20 s.
 const END_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -76,12 +76,12 @@ impl Place {
         self.0.join("claims")
     }
 
-    /// What the keeper says.
+    /// The supervisor's log.
     pub(crate) fn log(&self) -> PathBuf {
         self.0.join("lab.log")
     }
 
-    /// What the keeper said last: its error, which names the component and ends with that component's own last words.
+    /// The supervisor's last error, which names the component and ends with the end of that component's log.
     pub(crate) fn why_it_ended(&self) -> String {
         let said = fs::read(self.log()).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
@@ -90,8 +90,8 @@ impl Place {
         error.unwrap_or_else(|| said.trim().to_owned())
     }
 
-    pub(crate) fn keeper_file(&self) -> PathBuf {
-        self.pids().join(format!("{KEEPER}.json"))
+    pub(crate) fn supervisor_file(&self) -> PathBuf {
+        self.pids().join(format!("{SUPERVISOR}.json"))
     }
 
     fn ready_file(&self) -> PathBuf {
@@ -121,12 +121,12 @@ impl Place {
         self.0.join(MARK).is_file()
     }
 
-    /// The keeper, if it lives.
-    pub(crate) fn keeper(&self) -> Result<Option<Named>> {
-        Ok(Named::read(&self.keeper_file()).context("the supervisor's pid file")?.filter(Named::is_alive))
+    /// The supervisor, if it is alive.
+    pub(crate) fn supervisor(&self) -> Result<Option<Named>> {
+        Ok(Named::read(&self.supervisor_file()).context("the supervisor's pid file")?.filter(Named::is_alive))
     }
 
-    /// Says that everything is ready.
+    /// Records that everything is ready.
     pub(crate) fn announce(&self, ready: &Ready) -> Result<()> {
         let new = self.0.join("ready.new");
         fs::write(&new, serde_json::to_vec_pretty(ready)?)?;
@@ -142,7 +142,7 @@ impl Place {
         }
     }
 
-    /// Every process that has left its name here, the keeper first.
+    /// Every process that has left its name here, the supervisor first.
     pub(crate) fn processes(&self) -> Result<Vec<Process>> {
         let entries = match fs::read_dir(self.pids()) {
             Ok(entries) => entries.collect::<Result<Vec<_>, _>>()?,
@@ -158,18 +158,18 @@ impl Place {
             let Some(named) = Named::read(&file).with_context(|| file.display().to_string())? else { continue };
             processes.push(Process { name, pid: named.pid, is_alive: named.is_alive(), named });
         }
-        processes.sort_by_key(|process| (process.name != KEEPER, process.name.clone()));
+        processes.sort_by_key(|process| (process.name != SUPERVISOR, process.name.clone()));
         Ok(processes)
     }
 
     /// Ends everything that lives and removes the folder; how many processes had to be ended by force.
     pub(crate) fn end(&self) -> Result<usize> {
-        if let Some(keeper) = self.keeper()? {
-            keeper.signal(Signal::TERM).context("cannot stop the lab's supervisor")?;
-            wait_for_end(&keeper);
+        if let Some(supervisor) = self.supervisor()? {
+            supervisor.signal(Signal::TERM).context("cannot stop the lab's supervisor")?;
+            wait_for_end(&supervisor);
         }
-        // What the keeper could not end, because it was killed: each is asked by its own pid file, and only if the process
-        // that has its number now is the one that wrote it.
+        // A killed supervisor leaves processes behind. Each is killed by its pid file, and only if the process with that pid is
+        // the one that wrote it.
         let mut forced = 0;
         for process in self.processes()?.into_iter().filter(|process| process.is_alive) {
             process.named.signal(Signal::KILL).with_context(|| format!("cannot end {}", process.name))?;
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn what_a_killed_keeper_has_left_is_ended_and_a_number_that_is_somebody_elses_is_not() {
+    fn what_a_killed_supervisor_has_left_is_ended_and_a_number_that_is_somebody_elses_is_not() {
         let (_folder, place) = lab();
         let mut left = component(&place, "etcd");
         let mut stranger = Command::new("sleep").arg("60").spawn().unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_failed_is_quoted_from_its_error_on() {
+    fn a_supervisor_that_failed_is_quoted_from_its_error_on() {
         let (_folder, place) = lab();
         fs::write(place.log(), "starting\nerror: kube-apiserver ended at once\n  its log: error: x\n").unwrap();
         assert_eq!(place.why_it_ended(), "kube-apiserver ended at once\n  its log: error: x");
@@ -248,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_is_ready_when_its_keeper_has_said_so() {
+    fn a_lab_is_ready_when_its_supervisor_has_said_so() {
         let (_folder, place) = lab();
         assert_eq!(place.ready().unwrap(), None);
         let ready = Ready { kubeconfig: place.plane().join("admin.kubeconfig"), kubernetes: "v1.36.4".to_owned() };
         place.announce(&ready).unwrap();
         assert_eq!(place.ready().unwrap(), Some(ready));
-        assert!(place.keeper().unwrap().is_none());
+        assert!(place.supervisor().unwrap().is_none());
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sk_api::simulation::{crds, names};
 use sk_lab::access::eventually;
 use sk_lab::pid_file::{Named, leave_session};
-use sk_lab::{Component, ControlPlane, Leash, Options, ProcessRunner, Programs, RunnerOptions};
+use sk_lab::{Component, ControlPlane, Options, ProcessRunner, Programs, RunnerOptions, Supervision};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::place::{Place, Ready};
@@ -43,15 +43,15 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 const ADVICE: &str = "put them into a folder that KUBEBUILDER_ASSETS names, or on the PATH; docs/cluster.md says where they \
                       come from";
 
-/// Keeps the lab until it is told to end.
+/// Supervises the lab until SIGTERM.
 pub(crate) fn serve(place: &Place, global: &Global) -> Result<Outcome> {
     // The terminal may go, and Ctrl-C there is not for us.
     let _ = leave_session();
-    Named::this("skctl lab")?.write(&place.keeper_file())?;
+    Named::this("skctl lab")?.write(&place.supervisor_file())?;
     // One thread: the kernel ties the life of each component to the thread that started it.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let kept = runtime.block_on(keep(place, global));
-    let _ = std::fs::remove_file(place.keeper_file());
+    let _ = std::fs::remove_file(place.supervisor_file());
     kept.map(|()| Outcome::Good)
 }
 
@@ -80,8 +80,9 @@ struct Lab {
 
 async fn start(place: &Place, global: &Global) -> Result<Lab> {
     let controller_port = free_port().context("there is no free port for the controller")?;
-    let leash = Leash::PidFile { launcher: words("exec")?, folder: place.pids() };
-    let plane = ControlPlane::start(&programs(), &leash, &options(controller_port)?, Some(&place.plane())).await?;
+    let supervision = Supervision::PidFile { launcher: words("exec")?, folder: place.pids() };
+    let plane =
+        ControlPlane::start(&programs(), &supervision, &options(controller_port)?, Some(&place.plane())).await?;
     let runner = ProcessRunner::start(&plane, pods(place, plane.kubelet_port())?).await?;
     let global = Global { kubeconfig: Some(plane.kubeconfig()), context: None, namespace: None, ..global.clone() };
     let cluster = Cluster::connect(&global).await?;

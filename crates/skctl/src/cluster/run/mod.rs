@@ -23,7 +23,7 @@ use self::request::{MAX_SCENARIO_BYTES, asked};
 use crate::cli::{Global, RunArgs};
 use crate::cluster::simulation::{Followed, follow, name_of, trace_of, why_it_failed};
 use crate::cluster::simulations::Simulations;
-use crate::cluster::upload::Parcel;
+use crate::cluster::upload::TraceFile;
 use crate::cluster::{self as clusters, Cluster, record};
 use crate::commands::run::conclude::{self, Judge};
 use crate::commands::run::{for_report, hint_for_the_old_form, in_file, span};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let resolved = scenarios::resolve(args).map_err(|error| hint_for_the_old_form(args, error))?;
     request::refuse_what_is_written(&resolved)?;
     let checked = check(&resolved, args)?;
-    let Source { place, parcel, assumed } = source(args, &resolved, global)?;
+    let Source { place, trace_file, assumed } = source(args, &resolved, global)?;
     let simulation = request::simulation(args, &resolved, &place, assumed)?;
     say_what_is_not_used(args, global);
     say_what_does_not_travel(&simulation, global);
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     let began = Instant::now();
     let ended = clusters::block_on(async {
         let cluster = Cluster::connect(global).await?;
-        replay(&cluster, simulation, parcel, args, global).await
+        replay(&cluster, simulation, trace_file, args, global).await
     })?;
     match ended {
         Ended::Left => Ok(Outcome::Interrupted),
@@ -71,10 +71,10 @@ fn check(resolved: &Resolved, args: &RunArgs) -> Result<Checked> {
 
 /// The trace, from the driver's point of view.
 struct Source {
-    /// What the Simulation says.
+    /// The Simulation's `tracePath`.
     place: String,
     /// What has to travel before, unless the driver can fetch it itself.
-    parcel: Option<Parcel>,
+    trace_file: Option<TraceFile>,
     /// How long a trace without any length is replayed.
     assumed: Option<SimDuration>,
 }
@@ -85,15 +85,15 @@ fn source(args: &RunArgs, resolved: &Resolved, global: &Global) -> Result<Source
     if !typed.starts_with(examples::PREFIX) {
         let location: Location = typed.parse()?;
         if matches!(location, Location::Remote(_)) || typed.starts_with("file://") {
-            return Ok(Source { place: typed.clone(), parcel: None, assumed: None });
+            return Ok(Source { place: typed.clone(), trace_file: None, assumed: None });
         }
     }
     let trace = traces::open(typed, global).map_err(|error| hint_for_a_nodes_path(typed, error))?;
     let (window, is_assumed) = times::window(&asked(args, resolved)?, span(&trace), &Clock::of(global))?;
-    let parcel = Parcel::pack(typed, &trace)?;
+    let trace_file = TraceFile::pack(typed, &trace)?;
     Ok(Source {
-        place: names::uploaded_trace_path(&parcel.sha256),
-        parcel: Some(parcel),
+        place: names::uploaded_trace_path(&trace_file.sha256),
+        trace_file: Some(trace_file),
         assumed: is_assumed.then(|| window.end.since(window.start)),
     })
 }
@@ -136,7 +136,7 @@ enum Ended {
         why: String,
         staged: Vec<Staged>,
     },
-    /// Somebody lost patience; it goes on.
+    /// The user pressed Ctrl-C; it continues.
     Left,
 }
 
@@ -144,17 +144,17 @@ enum Ended {
 async fn replay(
     cluster: &Cluster,
     simulation: Simulation,
-    parcel: Option<Parcel>,
+    trace_file: Option<TraceFile>,
     args: &RunArgs,
     global: &Global,
 ) -> Result<Ended> {
     let name = name_of(&simulation);
     let simulations = Simulations::of(cluster);
     simulations.check_mark().await?;
-    if let Some(parcel) = parcel {
-        // Asked before a trace of gigabytes has travelled for nothing; who comes in between is told by the server.
+    if let Some(trace_file) = trace_file {
+        // Checked before gigabytes are uploaded for nothing; a race is reported by the server.
         simulations.check_free(&name).await?;
-        parcel.send(cluster, &trace_of(&simulation), global).await?;
+        trace_file.send(cluster, &trace_of(&simulation), global).await?;
     }
     simulations.create(&simulation).await?;
     output::say(global, &format!("Simulation {name} on {cluster}"));
@@ -184,7 +184,7 @@ async fn replay(
     Ok(if is_finished { Ended::Finished(staged) } else { Ended::Failed { why: why_it_failed(&over), name, staged } })
 }
 
-/// What somebody who goes away can do later.
+/// What the user can do later.
 fn farewell(name: &str, global: &Global) -> String {
     let again = global.again();
     format!(
@@ -215,7 +215,7 @@ fn judge_all(
     Ok(all)
 }
 
-/// Puts what a failed simulation has left in its place and says where; its figures are not this command's answer.
+/// Stores the record of a failed simulation and prints where; its figures are not this command's result.
 fn keep_all(resolved: &Resolved, staged: Vec<Staged>, judge: Judge<'_>, global: &Global) -> Result<()> {
     let text = resolved.scenario.to_yaml();
     for mut staged in staged {
@@ -246,11 +246,11 @@ mod tests {
         for typed in ["s3://bucket/week.sktrace", "https://host/week.sktrace", "file:///traces/week.sktrace"] {
             let source = source_of(typed).unwrap();
             assert_eq!(source.place, typed);
-            assert!(source.parcel.is_none() && source.assumed.is_none());
+            assert!(source.trace_file.is_none() && source.assumed.is_none());
         }
         let example = source_of("example:nginx").unwrap();
-        let parcel = example.parcel.expect("it is only here");
-        assert_eq!(names::uploaded_trace(&example.place), Some(parcel.sha256.as_str()));
+        let trace_file = example.trace_file.expect("it is only here");
+        assert_eq!(names::uploaded_trace(&example.place), Some(trace_file.sha256.as_str()));
         assert!(example.assumed.is_none(), "it has a length of its own");
     }
 

@@ -199,7 +199,9 @@ fn ttl(args: &RunArgs) -> Result<Option<u32>> {
     let Some(text) = &args.ttl else { return Ok(None) };
     let ttl: SimDuration = text.parse().context("--ttl")?;
     if !(MIN_TTL..=MAX_TTL).contains(&ttl) {
-        bail!("--ttl {text}: must be from {MIN_TTL} to {MAX_TTL}; sooner, the record might go before it is fetched");
+        bail!(
+            "--ttl {text}: must be from {MIN_TTL} to {MAX_TTL}; sooner, the record might be deleted before it is fetched"
+        );
     }
     Ok(u32::try_from(ttl.as_micros() / 1_000_000).ok())
 }
@@ -283,7 +285,7 @@ mod tests {
             ("--set seed=7", "--set seed: not for --cluster"),
             ("--set timing.profile=ideal", "--set timing.profile: not for --cluster"),
             ("--record-path runs/a", "is deleted with its pod"),
-            ("--ttl 1s", "might go before it is fetched"),
+            ("--ttl 1s", "might be deleted before it is fetched"),
             ("--ttl soon", "--ttl"),
             ("-N 0", "from 1 to 1000"),
             ("--speed 20000", "from 0.001 to 10000"),

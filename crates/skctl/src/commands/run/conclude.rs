@@ -13,7 +13,7 @@ use sk_report::terminal::Occasion;
 use sk_report::{Analysis, Judgement, Terms};
 
 use super::baseline::{self, Baseline};
-use super::tries;
+use super::suggestions;
 use crate::cli::RunArgs;
 use crate::confined::assertions::Checked;
 use crate::failure::Outcome;
@@ -78,13 +78,13 @@ pub(super) fn publish_analysed(
     Ok(Concluded { analysis, judgement, dir })
 }
 
-/// Prints the summary of a run, and opens its page if somebody wants to see it.
+/// Prints the summary of a run, and opens its page with --open.
 pub(crate) fn print(args: &RunArgs, trace: &str, concluded: &Concluded, wall_s: f64) -> Result<()> {
     let Concluded { analysis, judgement, dir } = concluded;
     let report = dir.join("report.html");
-    let tries = tries::of(args, trace, concluded);
+    let suggestions = suggestions::after(args, trace, concluded);
     let (path, columns) = (report.display().to_string(), Some(output::columns()));
-    let occasion = Occasion { wall_s: Some(wall_s), report: Some(&path), tries: &tries, columns };
+    let occasion = Occasion { wall_s: Some(wall_s), report: Some(&path), tries: &suggestions, columns };
     write!(anstream::stdout(), "{}", sk_report::terminal::render(analysis, judgement, &occasion))?;
     if args.open {
         open_report(&report);

@@ -20,10 +20,9 @@ pub(super) fn run(args: &RunArgs, planned: &Planned, global: &Global) -> Result<
     let mut examined = Vec::new();
     let mut is_good = true;
     for run in &planned.runs {
-        if !examined.contains(&run.material) {
-            examined.push(run.material);
-            let (found, good) =
-                validate::examine(&planned.materials.get(run.material).trace, args.request.strict, global)?;
+        if !examined.contains(&run.inputs) {
+            examined.push(run.inputs);
+            let (found, good) = validate::examine(&planned.inputs.get(run.inputs).trace, args.request.strict, global)?;
             text += &found;
             is_good &= good;
         }
@@ -53,7 +52,7 @@ fn expect(planned: &Planned, global: &Global) -> Result<Expected> {
     let _bar = Bar::of_unknown_length("trying each pod on each kind of node".to_owned(), global.quiet);
     let mut all = Vec::new();
     for run in planned.runs.iter().filter(|run| run.repetition == 0) {
-        let found = forecast(&run.request(planned.materials.get(run.material)))?;
+        let found = forecast(&run.request(planned.inputs.get(run.inputs)))?;
         all.push((planned.variants[run.variant].label.clone(), found));
     }
     Ok(Expected(all))

@@ -3,16 +3,16 @@
 //!
 //! `planned` finds out which runs are asked for, `simulate` makes them on all cores, `results` judges and prints them.
 
-pub(crate) mod alone;
 pub(crate) mod baseline;
 pub(crate) mod conclude;
 pub(crate) mod dry_run;
-mod material;
+mod inputs;
 mod named;
 mod planned;
 mod results;
 mod simulate;
-mod tries;
+pub(crate) mod single;
+mod suggestions;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Result<Outcome> {
     results.conclude(args, &resolved.trace)
 }
 
-/// What only means something in wall time is refused by name, never passed over in silence.
+/// Refuses flags that only apply to --cluster, by name; none is ignored silently.
 fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
     let typed = [
         ("--driver-image", args.driver_image.is_some(), "the embedded engine has no driver"),
@@ -81,7 +81,7 @@ fn refuse_what_needs_a_cluster(args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
-/// A folder that is not there is found out now, and not after an hour of simulation.
+/// Reports a missing folder now, and not after an hour of simulation.
 fn check_junit(args: &RunArgs) -> Result<()> {
     let Some(path) = &args.junit else { return Ok(()) };
     match path.parent() {
@@ -95,7 +95,7 @@ fn check_junit(args: &RunArgs) -> Result<()> {
 /// Somebody who knows SimKube 2 types `run NAME -f TRACE`: then the scenario is a trace.
 pub(crate) fn hint_for_the_old_form(args: &RunArgs, error: anyhow::Error) -> anyhow::Error {
     let (Some(name), Some(file)) = (&args.request.trace, &args.request.scenario) else { return error };
-    // Manifests open as a trace too, but nobody ran a Node in SimKube 2; and an example or a URL is no name of a run.
+    // Manifests open as a trace too, but nobody ran a Node in SimKube 2; and an example or a URL is not a name of a run.
     let is_recording = sk_store::trace::open(file).is_ok_and(|trace| trace.format() != Format::Manifests);
     if !is_recording || Path::new(name).exists() || name.contains(':') {
         return error;
@@ -145,7 +145,7 @@ pub(crate) fn span(trace: &Trace) -> (SimTime, SimTime) {
     trace.span().unwrap_or((SimTime::EPOCH, SimTime::EPOCH))
 }
 
-/// Is there somebody to look, and something to look with?
+/// Is there a terminal and a display?
 pub(crate) fn can_open() -> bool {
     let has_display = cfg!(target_os = "macos")
         || cfg!(windows)

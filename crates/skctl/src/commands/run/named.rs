@@ -6,23 +6,23 @@ use anyhow::{Result, bail};
 use sk_core::SmolStr;
 use sk_store::trace::What;
 
-use super::material::Material;
+use super::inputs::Inputs;
 use crate::output;
 
 /// How many of the trace's namespaces are listed in a message.
 const LISTED: usize = 12;
 
-/// Refuses an assertion about a namespace that nothing of the material is in. The trace is read only if one is named.
+/// Refuses an assertion about a namespace that nothing of the inputs is in. The trace is read only if one is named.
 pub(super) fn refuse_unknown<'a>(
     assertions: impl Iterator<Item = &'a str>,
-    material: &Material,
+    inputs: &Inputs,
     place: impl Fn(&str) -> String,
 ) -> Result<()> {
     let named: Vec<(&str, &str)> = assertions.flat_map(|text| in_text(text).map(move |name| (text, name))).collect();
     if named.is_empty() {
         return Ok(());
     }
-    let known = namespaces(material)?;
+    let known = namespaces(inputs)?;
     for (text, name) in named {
         if !known.contains(name) {
             let all: Vec<&str> = known.iter().take(LISTED).map(SmolStr::as_str).collect();
@@ -47,9 +47,9 @@ fn in_text(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Every namespace that an object of the trace, or one laid over it, is in.
-fn namespaces(material: &Material) -> Result<BTreeSet<SmolStr>> {
+fn namespaces(inputs: &Inputs) -> Result<BTreeSet<SmolStr>> {
     let mut found = BTreeSet::new();
-    for head in material.trace.heads()? {
+    for head in inputs.trace.heads()? {
         if let What::Apply(object, _) = head?.what
             && let Some(namespace) = object.key.namespace.as_ref()
             && !found.contains(namespace)
@@ -57,7 +57,7 @@ fn namespaces(material: &Material) -> Result<BTreeSet<SmolStr>> {
             found.insert(namespace.clone());
         }
     }
-    let laid_over = material.overlay.objects().filter_map(|object| object.pointer("/metadata/namespace")?.as_str());
+    let laid_over = inputs.overlay.objects().filter_map(|object| object.pointer("/metadata/namespace")?.as_str());
     found.extend(laid_over.map(SmolStr::from));
     Ok(found)
 }

@@ -20,7 +20,7 @@ use sk_replay::timeline::Timeline;
 use sk_report::{Scope, Terms};
 
 use super::conclude;
-use super::material::{Asked as AskedMaterial, Material, Materials, name_files};
+use super::inputs::{InputCache, InputKey, Inputs, name_files};
 use super::{for_report, in_file, named, place_of, span};
 use crate::cli::{Global, RunArgs};
 use crate::confined::assertions::{self, Checked};
@@ -35,7 +35,7 @@ const MAX_RUNS: usize = 10_000;
 pub(super) struct Planned {
     pub(super) runs: Vec<PlannedRun>,
     pub(super) variants: Vec<PlannedVariant>,
-    pub(super) materials: Materials,
+    pub(super) inputs: InputCache,
 }
 
 /// What the repetitions of one variant share.
@@ -56,7 +56,7 @@ pub(super) struct PlannedRun {
     pub(super) repetition: u32,
     /// What tells it from the others; empty if it is the only one.
     pub(super) label: String,
-    pub(super) material: usize,
+    pub(super) inputs: usize,
     pub(super) window: Window,
     pub(super) setup: Setup,
     /// The resolved scenario.
@@ -69,17 +69,17 @@ pub(super) struct PlannedRun {
 
 impl PlannedRun {
     /// What the engine is asked.
-    pub(super) fn request<'a>(&'a self, material: &'a Material) -> RunRequest<'a> {
+    pub(super) fn request<'a>(&'a self, inputs: &'a Inputs) -> RunRequest<'a> {
         RunRequest {
-            trace: &material.trace,
+            trace: &inputs.trace,
             window: self.window,
             setup: &self.setup,
             scenario: &self.text,
             name: &self.name,
             version: env!("CARGO_PKG_VERSION"),
             assumptions: self.assumptions.clone(),
-            overlay: &material.overlay,
-            nodes: &material.nodes,
+            overlay: &inputs.overlay,
+            nodes: &inputs.nodes,
             longest_step: sk_replay::embedded::LONGEST_STEP,
         }
     }
@@ -98,25 +98,25 @@ pub(super) fn plan(args: &RunArgs, resolved: &Resolved, has_baseline: bool, glob
             resolved.members.len()
         );
     }
-    let mut planned = Planned { runs: Vec::new(), variants: Vec::new(), materials: Materials::default() };
+    let mut planned = Planned { runs: Vec::new(), variants: Vec::new(), inputs: InputCache::default() };
     let compared = has_baseline || resolved.members.len() > 1;
     for member in &resolved.members {
-        let asked = AskedMaterial::new(args, resolved, &member.scenario)?;
-        let typed = asked.trace.clone();
-        let material = planned.materials.find_or_read(asked, global)?;
+        let key = InputKey::new(args, resolved, &member.scenario)?;
+        let typed = key.trace.clone();
+        let inputs = planned.inputs.find_or_read(key, global)?;
         let mut scenario = member.scenario.clone();
-        fit(&mut scenario, &planned.materials.get(material).trace).with_context(|| resolved.file.clone())?;
+        fit(&mut scenario, &planned.inputs.get(inputs).trace).with_context(|| resolved.file.clone())?;
         let place = |text: &str| place_of(&resolved.scenario, args.request.assert.len(), text);
         let place = |text: &str| place(text).map(|place| format!("{place}: ")).unwrap_or_default();
         let assertions = scenario.assertions.iter().map(|assertion| assertion.that.as_str());
-        named::refuse_unknown(assertions, planned.materials.get(material), place)?;
-        let scope = Scope { compared, recorded: planned.materials.get(material).is_recorded()?, mean: false };
+        named::refuse_unknown(assertions, planned.inputs.get(inputs), place)?;
+        let scope = Scope { compared, recorded: planned.inputs.get(inputs).is_recorded()?, mean: false };
         planned.variants.push(variant(args, resolved, &member.label, &scenario, scope)?);
-        let run = Variant { args, resolved, member, material, typed: &typed, global };
-        let window = run.window(&mut scenario, planned.materials.get(material))?;
+        let run = Variant { args, resolved, member, inputs, typed: &typed, global };
+        let window = run.window(&mut scenario, planned.inputs.get(inputs))?;
         for repetition in 0..repetitions {
             let number = planned.variants.len() - 1;
-            planned.runs.push(run.run(number, repetition, &scenario, window, &planned.materials)?);
+            planned.runs.push(run.run(number, repetition, &scenario, window, &planned.inputs)?);
         }
     }
     give_folders(args, &mut planned.runs);
@@ -158,7 +158,7 @@ struct Variant<'a> {
     args: &'a RunArgs,
     resolved: &'a Resolved,
     member: &'a Member,
-    material: usize,
+    inputs: usize,
     typed: &'a str,
     global: &'a Global,
 }
@@ -166,9 +166,9 @@ struct Variant<'a> {
 impl Variant<'_> {
     /// Which part of the trace, and whether its length was assumed; written out as moments, so that the run's own scenario
     /// asks the same again.
-    fn window(&self, scenario: &mut Scenario, material: &Material) -> Result<(Window, bool)> {
+    fn window(&self, scenario: &mut Scenario, inputs: &Inputs) -> Result<(Window, bool)> {
         let asked = Asked::of_run(&self.args.request.part, &scenario.trace)?;
-        let (window, is_assumed) = times::window(&asked, span(&material.trace), &Clock::of(self.global))?;
+        let (window, is_assumed) = times::window(&asked, span(&inputs.trace), &Clock::of(self.global))?;
         let (warmup, length) = (scenario.begin.warmup, window.end.since(window.start));
         if warmup >= length {
             bail!("begin.warmup: {warmup} of {length} would leave nothing to measure; make it shorter");
@@ -178,14 +178,14 @@ impl Variant<'_> {
             scenario.trace.end = Some(TimeSpec::At(window.end));
             scenario.trace.duration = None;
         }
-        name_files(scenario, material);
-        self.settle_moments(scenario, material)?;
+        name_files(scenario, inputs);
+        self.settle_moments(scenario, inputs)?;
         Ok((window, is_assumed))
     }
 
     /// Moments of the timeline are written out as well: `-2h` is another one tomorrow.
-    fn settle_moments(&self, scenario: &mut Scenario, material: &Material) -> Result<()> {
-        let (clock, (first, _)) = (Clock::of(self.global), span(&material.trace));
+    fn settle_moments(&self, scenario: &mut Scenario, inputs: &Inputs) -> Result<()> {
+        let (clock, (first, _)) = (Clock::of(self.global), span(&inputs.trace));
         for happening in &mut scenario.timeline {
             let moment = happening.at.map(|at| at.resolve(clock.now, first, &clock.zone)).transpose();
             happening.at = moment.context("timeline")?.map(TimeSpec::At);
@@ -199,7 +199,7 @@ impl Variant<'_> {
         repetition: u32,
         scenario: &Scenario,
         (window, length_is_assumed): (Window, bool),
-        materials: &Materials,
+        inputs: &InputCache,
     ) -> Result<PlannedRun> {
         let is_repeated = scenario.repetitions > 1;
         let mut scenario = scenario.clone();
@@ -218,21 +218,21 @@ impl Variant<'_> {
             variant,
             repetition,
             label: label(&self.member.label, is_repeated.then_some(repetition)),
-            material: self.material,
+            inputs: self.inputs,
             window,
-            setup: self.setup(&scenario, window, materials)?,
+            setup: self.setup(&scenario, window, inputs)?,
             text: scenario.to_yaml(),
             name,
             run_id: String::new(),
             dir: PathBuf::new(),
             assumptions,
         };
-        run.run_id = run.request(materials.get(self.material)).run_id()?;
+        run.run_id = run.request(inputs.get(self.inputs)).run_id()?;
         Ok(run)
     }
 
-    fn setup(&self, scenario: &Scenario, window: Window, materials: &Materials) -> Result<Setup> {
-        let (first, _) = span(&materials.get(self.material).trace);
+    fn setup(&self, scenario: &Scenario, window: Window, inputs: &InputCache) -> Result<Setup> {
+        let (first, _) = span(&inputs.get(self.inputs).trace);
         let timeline = Timeline::of(scenario, window, first).with_context(|| self.resolved.file.clone())?;
         Ok(Setup::new(scenario).with_scheduler(sk_replay::scheduler::of(scenario)?).with_timeline(timeline))
     }
@@ -287,7 +287,7 @@ fn assumed_length() -> Warning {
     Warning {
         code: "assumed-duration".to_owned(),
         kind: WarningKind::Assumed,
-        message: format!("assumed duration: {}; say yours with -D", times::ASSUMED_DURATION),
+        message: format!("assumed duration: {}; set yours with -D", times::ASSUMED_DURATION),
         count: 1,
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Results<'a> {
     of_first: Vec<Option<Baseline>>,
     /// Ended before what they are compared with.
     waiting: Vec<Ended>,
-    /// What was recorded, by material and window; most commands have one.
+    /// What was recorded, by inputs and window; most commands have one.
     recordings: Vec<(usize, Window, Option<Recording>)>,
     finished: Vec<Option<Finished>>,
     failures: Vec<anyhow::Error>,
@@ -130,10 +130,10 @@ impl<'a> Results<'a> {
         let source = staged.run()?;
         let mut analysis = Analysis::of(&source)?;
         let window = Window { start: analysis.window.start, end: analysis.window.end, includes_end: true };
-        let is_known = |(material, of, _): &&(usize, Window, _)| *material == run.material && *of == window;
+        let is_known = |(inputs, of, _): &&(usize, Window, _)| *inputs == run.inputs && *of == window;
         if !self.recordings.iter().any(|known| is_known(&known)) {
-            let recording = self.planned.materials.get(run.material).recording(window)?;
-            self.recordings.push((run.material, window, recording));
+            let recording = self.planned.inputs.get(run.inputs).recording(window)?;
+            self.recordings.push((run.inputs, window, recording));
         }
         if let Some((_, _, Some(recording))) = self.recordings.iter().find(is_known) {
             recording.beside(&mut analysis, &source)?;
@@ -200,7 +200,7 @@ impl<'a> Results<'a> {
         output::print_json(&json!({"runs": runs, "across": across, "not_begun": not_begun}))
     }
 
-    /// The runs that nobody will find a record of, because somebody lost patience before.
+    /// The runs without a record, because the user pressed Ctrl-C before.
     fn not_begun(&self) -> impl Iterator<Item = &str> {
         let is_stopped = progress::is_interrupted() && self.failures.is_empty();
         let missing = self.planned.runs.iter().zip(&self.finished).filter(move |(_, run)| is_stopped && run.is_none());

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use sk_core::{SimDuration, SimTime};
 use sk_record::Staged;
 use sk_replay::embedded::{self, LONGEST_STEP};
-use sk_replay::glance::{Counts, Glance};
+use sk_replay::progress::{Counts, Progress};
 
 use super::planned::{Planned, PlannedRun};
 use crate::cli::RunArgs;
@@ -21,7 +21,7 @@ use crate::progress::Lines;
 
 /// Speeds that make sense to watch: slower than this a minute takes a day.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1_000_000.0;
-/// How often somebody who watches sees something new.
+/// The refresh interval of the progress.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// A run that has ended, or could not.
@@ -84,15 +84,15 @@ fn one_more(planned: &Planned, next: &AtomicUsize, speed: Option<f64>, lines: &L
     let run = planned.runs.get(number).filter(|_| !lines.is_interrupted())?;
     let began = Instant::now();
     let staged = one(planned, run, speed, lines).with_context(|| match run.label.as_str() {
-        "" => "the run could not be made".to_owned(),
+        "" => "cannot run".to_owned(),
         label => format!("run {label}"),
     });
     Some(Ended { number, staged, wall: began.elapsed() })
 }
 
 fn one(planned: &Planned, run: &PlannedRun, speed: Option<f64>, lines: &Lines) -> Result<Staged> {
-    let material = planned.materials.get(run.material);
-    let mut request = run.request(material);
+    let inputs = planned.inputs.get(run.inputs);
+    let mut request = run.request(inputs);
     if let Some(speed) = speed {
         let step = SimDuration::from_micros((GLANCE.as_micros() as f64 * speed) as i64);
         request.longest_step = step.clamp(SimDuration::from_millis(1), LONGEST_STEP);
@@ -100,23 +100,23 @@ fn one(planned: &Planned, run: &PlannedRun, speed: Option<f64>, lines: &Lines) -
     let window = run.window;
     let line = lines.line(&run.label, window.end.since(window.start));
     let began = Instant::now();
-    let mut watch = |glance: Glance<'_>| -> ControlFlow<()> {
-        line.at(glance.at().since(window.start), || in_words(glance))?;
+    let mut watch = |progress: Progress<'_>| -> ControlFlow<()> {
+        line.at(progress.at().since(window.start), || in_words(progress))?;
         match speed {
-            Some(speed) => wait(began, glance.at(), window.start, speed, lines),
+            Some(speed) => wait(began, progress.at(), window.start, speed, lines),
             None => ControlFlow::Continue(()),
         }
     };
     let mut staged = embedded::run(&request, &run.dir, &mut watch)?;
-    for (name, content) in &material.files {
+    for (name, content) in &inputs.files {
         staged.add_file(name, content)?;
     }
     Ok(staged)
 }
 
-/// What somebody who watches sees of the cluster.
-fn in_words(glance: Glance<'_>) -> String {
-    let Counts { nodes, running, waiting } = glance.counts();
+/// The progress text.
+fn in_words(progress: Progress<'_>) -> String {
+    let Counts { nodes, running, waiting } = progress.counts();
     format!("{nodes} nodes, {running} running, {waiting} waiting")
 }
 

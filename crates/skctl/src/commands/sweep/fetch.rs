@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 
 use super::file::Sweep;
-use super::place::Place;
+use super::location::RecordLocation;
 use crate::cli::{Global, SweepFetchArgs};
 use crate::failure::Outcome;
 use crate::output;
@@ -12,13 +12,13 @@ use crate::runs;
 
 pub(super) fn run(args: &SweepFetchArgs, global: &Global) -> Result<Outcome> {
     let sweep = Sweep::open(&args.plan)?;
-    let place = Place::new(&sweep.plan.to)?;
-    if let Place::Folder(folder) = &place {
+    let place = RecordLocation::new(&sweep.plan.to)?;
+    if let RecordLocation::Folder(folder) = &place {
         bail!("the records are in {} already; there is nothing to fetch", folder.display());
     }
     let there = place.contents()?.done;
     let to = args.out.clone().unwrap_or_else(|| runs::RUNS.into());
-    let here = Place::Folder(to.clone()).contents()?.done;
+    let here = RecordLocation::Folder(to.clone()).contents()?.done;
     let progress = Progress::of_unknown_length(format!("fetching the records of {}", sweep.plan.name), global.quiet)?;
     let mut fetched = 0;
     let wanted = sweep.lines.iter().filter(|line| there.contains_key(&line.run_id) && !here.contains_key(&line.run_id));

@@ -74,7 +74,7 @@ pub(super) struct Sweep {
 impl Sweep {
     /// Reads the plan in a folder.
     pub(super) fn open(dir: &Path) -> Result<Self> {
-        let what = || format!("{} holds no plan of a sweep; `skctl sweep plan` makes one", dir.display());
+        let what = || format!("{} contains no plan of a sweep; `skctl sweep plan` makes one", dir.display());
         let plan: Plan = serde_json::from_str(&read(&dir.join(PLAN)).with_context(what)?).with_context(what)?;
         if plan.format != FORMAT {
             bail!("{} is a plan of another version of skctl ({}); make a new one", dir.display(), plan.version);
@@ -83,7 +83,7 @@ impl Sweep {
         let parse = |(number, line): (usize, &str)| -> Result<Line> {
             let line: Line = serde_json::from_str(line).with_context(|| format!("{RUNS}, line {}", number + 1))?;
             if line.index != number || !is_plain(&line.folder) || !is_plain(&line.run_id) {
-                bail!("{RUNS}, line {}: it is not as `skctl sweep plan` writes it", number + 1);
+                bail!("{RUNS}, line {}: not a line that `skctl sweep plan` writes", number + 1);
             }
             Ok(line)
         };
@@ -100,7 +100,7 @@ impl Sweep {
     pub(super) fn write(&self) -> Result<()> {
         let lines = self.lines.iter().map(serde_json::to_string).collect::<Result<Vec<_>, _>>()?;
         put(&self.dir.join(RUNS), (lines.join("\n") + "\n").as_bytes())?;
-        // Last: without it the folder is no plan.
+        // Last: without it the folder is not a plan.
         put(&self.dir.join(PLAN), (serde_json::to_string_pretty(&self.plan)? + "\n").as_bytes())
     }
 }

@@ -20,11 +20,11 @@ const MOUNT: &str = "/plan";
 const MAX_PLAN_BYTES: usize = (1 << 20) - (16 << 10);
 /// How often Kubernetes tries a run again that ended in another way than with exit code 2.
 const RETRIES: u32 = 3;
-/// Memory of a run unless told: an estimate on the safe side. A run of 100,000 pods peaks at 115 MiB (docs/benchmarks.md),
+/// Memory of a run, by default: an estimate on the safe side. A run of 100,000 pods peaks at 115 MiB (docs/benchmarks.md),
 /// and a report needs as much again; a compressed trace of a few megabytes holds that many.
 const BASE_BYTES: u64 = 256 << 20;
 const BYTES_PER_TRACE_BYTE: u64 = 32;
-/// What is requested where the size of the trace cannot be told.
+/// The request for a trace of unknown size.
 const UNKNOWN_BYTES: u64 = 2 << 30;
 
 /// How the pods are to be.
@@ -35,7 +35,7 @@ pub(super) struct Pods<'a> {
     /// A Secret whose keys are the environment: credentials of the object store.
     pub(super) secret: Option<&'a str>,
     pub(super) namespace: Option<&'a str>,
-    /// Memory of a pod, as Kubernetes writes it; estimated from the trace if nobody says.
+    /// Memory of a pod, as Kubernetes writes it; by default estimated from the trace.
     pub(super) memory: Option<&'a str>,
     /// The size of the trace.
     pub(super) trace_bytes: Option<u64>,
@@ -91,7 +91,7 @@ pub(super) fn manifests(sweep: &Sweep, pods: &Pods<'_>) -> Result<Vec<Value>> {
     Ok(vec![plan, job])
 }
 
-/// Pods at the same time where nobody says: a run takes a core.
+/// The default parallelism: a run takes a core.
 const DEFAULT_PARALLELISM: usize = 10;
 
 /// Meets the `restricted` Pod Security Standard.

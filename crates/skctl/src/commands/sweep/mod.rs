@@ -23,11 +23,11 @@
 
 mod fetch;
 mod file;
+mod location;
 mod manifests;
-mod patience;
-mod place;
 mod plan;
 pub(crate) mod records;
+mod retry;
 mod run;
 mod status;
 

@@ -14,17 +14,17 @@ use sk_store::Location;
 use sk_store::location::shown;
 
 use super::file::{Line, Plan, SCENARIO, Sweep, put};
+use super::location::RecordLocation;
 use super::manifests::{self, Pods};
-use super::place::Place;
 use crate::cli::{Global, RunArgs, RunRequestArgs, SweepPlanArgs};
-use crate::commands::run::alone::{self, Alone};
+use crate::commands::run::single::{self, SingleRun};
 use crate::examples;
 use crate::failure::Outcome;
 use crate::{cluster, output, runs, scenarios, traces};
 
 /// The Kubernetes objects in the plan's folder.
 const JOB: &str = "job.yaml";
-/// The folder of plans when nobody names another.
+/// The default folder of plans.
 const SWEEPS: &str = "sweeps";
 
 pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
@@ -32,11 +32,11 @@ pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
     let resolved = scenarios::resolve(&asked)?;
     let (trace, to) = (lasting_trace(&resolved.trace)?, absolute(&args.to)?);
     // A place that cannot be one is found out now and not by each run.
-    Place::new(&to)?;
+    RecordLocation::new(&to)?;
     if let Some(why) = manifests::obstacle(&trace, &to).filter(|_| args.apply) {
         bail!("--apply: {why}");
     }
-    let all = alone::list(&asked, global)?;
+    let all = single::list(&asked, global)?;
     let of_scenario = resolved.scenario.name.as_ref().map(ToString::to_string);
     let name = args.request.name.clone().or(of_scenario).unwrap_or_else(|| traces::default_name(&resolved.trace));
     let name = runs::folder_name(&name);
@@ -45,7 +45,7 @@ pub(super) fn run(args: &SweepPlanArgs, global: &Global) -> Result<Outcome> {
     let plan = Plan::new(name, trace, to, args.request.strict, resolved.assumptions);
     let mut sweep = Sweep { dir, plan, lines: Vec::new() };
     let job = write(args, &mut sweep, &all, global).inspect_err(|_| {
-        // The folder was empty; what it has now is no plan.
+        // The folder was empty; what it has now is not a plan.
         let _ = fs::remove_dir_all(&sweep.dir);
     })?;
     let job = match job {
@@ -68,7 +68,7 @@ struct Manifests {
 }
 
 impl Manifests {
-    /// How somebody applies them without this command.
+    /// The command that applies them by hand.
     fn by_hand(&self) -> String {
         format!("kubectl apply -f {}", self.file.display())
     }
@@ -84,7 +84,12 @@ impl Manifests {
 }
 
 /// Writes the plan into its folder, and its Job unless something is in the way of that.
-fn write(args: &SweepPlanArgs, sweep: &mut Sweep, all: &[Alone], global: &Global) -> Result<Result<Manifests, String>> {
+fn write(
+    args: &SweepPlanArgs,
+    sweep: &mut Sweep,
+    all: &[SingleRun],
+    global: &Global,
+) -> Result<Result<Manifests, String>> {
     sweep.lines = lines(sweep, all)?;
     check(sweep, global)?;
     sweep.write()?;
@@ -156,7 +161,7 @@ fn begin(dir: &Path) -> Result<()> {
 }
 
 /// Writes the scenario of each variant, and says which run uses which.
-fn lines(sweep: &Sweep, all: &[Alone]) -> Result<Vec<Line>> {
+fn lines(sweep: &Sweep, all: &[SingleRun]) -> Result<Vec<Line>> {
     let mut folders: BTreeMap<&str, String> = BTreeMap::new();
     let mut lines = Vec::new();
     for (index, run) in all.iter().enumerate() {
@@ -177,7 +182,7 @@ fn lines(sweep: &Sweep, all: &[Alone]) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-fn write_variant(dir: &Path, run: &Alone) -> Result<()> {
+fn write_variant(dir: &Path, run: &SingleRun) -> Result<()> {
     fs::create_dir(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
     put(&dir.join(SCENARIO), run.scenario.as_bytes())?;
     run.files.iter().try_for_each(|(name, content)| put(&dir.join(name), content))
@@ -191,7 +196,7 @@ fn check(sweep: &Sweep, global: &Global) -> Result<()> {
         if !is_edge(before) && !is_edge(sweep.lines.get(place + 1)) {
             continue;
         }
-        let id = alone::id(&arguments(sweep, line, None), global).map_err(explain_baseline)?;
+        let id = single::id(&arguments(sweep, line, None), global).map_err(explain_baseline)?;
         if id != line.run_id {
             bail!(
                 "run {} is {id} when it is asked for alone, and not {}; please report this",

@@ -16,7 +16,7 @@ use sk_store::location::shown;
 use tempfile::TempDir;
 
 use super::file::{Line, PLAN, RUNS, Sweep};
-use super::place::Place;
+use super::location::RecordLocation;
 
 /// What is fetched of a record. `run.json` last: what has it is whole.
 const SUMMARY: [&str; 3] = ["summary.json", "scenario.yaml", "run.json"];
@@ -28,7 +28,7 @@ pub(crate) struct Records {
     pub(crate) runs: Vec<StoredRun>,
     /// How many runs the plan has that have no record yet.
     pub(crate) missing: usize,
-    /// Where fetched summaries lie until nobody needs them any more.
+    /// The temporary folder of fetched summaries.
     _fetched: Option<TempDir>,
 }
 
@@ -52,11 +52,11 @@ pub(crate) fn named(text: &str) -> Result<Option<Records>> {
     }
     match text.parse() {
         Ok(Location::File(folder)) if folder.is_dir() && !folder.join("run.json").exists() => {
-            let records = of_place(&Place::Folder(folder), None)?;
+            let records = of_place(&RecordLocation::Folder(folder), None)?;
             Ok((!records.runs.is_empty()).then_some(records))
         }
         Ok(Location::Remote(_)) => {
-            let place = Place::new(text)?;
+            let place = RecordLocation::new(text)?;
             // A store that cannot list holds single runs and traces, which are read otherwise.
             let Ok(contents) = place.contents() else { return Ok(None) };
             if contents.done.is_empty() { Ok(None) } else { of_place(&place, None).map(Some) }
@@ -75,7 +75,7 @@ pub(crate) fn summary(url: &str) -> Result<Records> {
 }
 
 fn of_plan(sweep: &Sweep) -> Result<Records> {
-    of_place(&Place::new(&sweep.plan.to)?, Some(&sweep.lines))
+    of_place(&RecordLocation::new(&sweep.plan.to)?, Some(&sweep.lines))
 }
 
 /// A record that is there.
@@ -87,13 +87,13 @@ struct Wanted {
 }
 
 /// The records in a place, in the order of the plan; without one, by name.
-fn of_place(place: &Place, lines: Option<&[Line]>) -> Result<Records> {
+fn of_place(place: &RecordLocation, lines: Option<&[Line]>) -> Result<Records> {
     let done = place.contents()?.done;
     let wanted = |name: &str, label: &str| {
         let written = done.get(name).copied();
         let place = match place {
-            Place::Folder(folder) => folder.join(name).display().to_string(),
-            Place::Store(place, _) => format!("{place}/{name}"),
+            RecordLocation::Folder(folder) => folder.join(name).display().to_string(),
+            RecordLocation::Store(place, _) => format!("{place}/{name}"),
         };
         written.map(|written| Wanted { name: name.to_owned(), label: label.to_owned(), place, written: Some(written) })
     };
@@ -104,8 +104,8 @@ fn of_place(place: &Place, lines: Option<&[Line]>) -> Result<Records> {
     };
     let missing = lines.map_or(0, |lines| lines.len() - wanted.len());
     match place {
-        Place::Folder(folder) => here(folder, wanted, missing),
-        Place::Store(..) => {
+        RecordLocation::Folder(folder) => here(folder, wanted, missing),
+        RecordLocation::Store(..) => {
             let dir = tempfile::tempdir().context("cannot make a temporary folder for the summaries")?;
             fetch_all(&wanted, dir.path())?;
             read(dir, wanted, missing)

@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 use sk_report::Exit;
 
 use super::file::{Line, Sweep};
-use super::patience::{is_away, patiently};
-use super::place::Place;
+use super::location::RecordLocation;
 use super::plan::arguments;
+use super::retry::{is_unreachable, with_retries};
 use crate::cli::{Global, SweepRunArgs};
-use crate::commands::run::alone::{self, Wanted};
+use crate::commands::run::single::{self, Wanted};
 use crate::failure::{Outcome, each_once};
 use crate::output;
 use crate::progress::Lines;
@@ -27,14 +27,14 @@ const NAMED: usize = 10;
 pub(super) fn run(args: &SweepRunArgs, global: &Global) -> Result<Outcome> {
     let sweep = Sweep::open(&args.plan)?;
     refuse_another_version(&sweep)?;
-    let place = Place::new(&sweep.plan.to)?;
+    let place = RecordLocation::new(&sweep.plan.to)?;
     if let Some(index) = args.index {
         let count = sweep.lines.len();
         let line = sweep.lines.get(index);
         let line = line.with_context(|| format!("--index {index}: the plan has {count} runs, counted from 0"))?;
         return one(&sweep, line, &place, global);
     }
-    let there = patiently(|| false, || place.contents())?.done;
+    let there = with_retries(|| false, || place.contents())?.done;
     let missing: Vec<&Line> = sweep.lines.iter().filter(|line| !there.contains_key(&line.run_id)).collect();
     let jobs = jobs(args.jobs, missing.len())?;
     output::say(
@@ -87,8 +87,8 @@ fn jobs(asked: Option<usize>, missing: usize) -> Result<usize> {
 }
 
 /// One run of the plan, for the pod of a Job: what matters is that its record is there.
-fn one(sweep: &Sweep, line: &Line, place: &Place, global: &Global) -> Result<Outcome> {
-    if patiently(|| false, || place.holds(&line.run_id))? {
+fn one(sweep: &Sweep, line: &Line, place: &RecordLocation, global: &Global) -> Result<Outcome> {
+    if with_retries(|| false, || place.holds(&line.run_id))? {
         output::print(&format!("{}: {} already has a record\n", line.label(), line.run_id))?;
         return Ok(Outcome::Good);
     }
@@ -110,7 +110,7 @@ fn one(sweep: &Sweep, line: &Line, place: &Place, global: &Global) -> Result<Out
 }
 
 /// Makes these runs, `jobs` at a time and the first ones first. After Ctrl-C no other begins.
-fn make(sweep: &Sweep, missing: &[&Line], place: &Place, jobs: usize, global: &Global) -> Result<Done> {
+fn make(sweep: &Sweep, missing: &[&Line], place: &RecordLocation, jobs: usize, global: &Global) -> Result<Done> {
     let lines = Lines::new(missing.len(), global.quiet)?;
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Done::default()));
@@ -124,7 +124,7 @@ fn make(sweep: &Sweep, missing: &[&Line], place: &Place, jobs: usize, global: &G
                         Ok(Some(exit)) => done.judged(exit),
                         Ok(None) => return,
                         Err(error) => {
-                            done.store_is_away |= is_away(&error);
+                            done.store_is_away |= is_unreachable(&error);
                             done.failed.push((line.label(), each_once(error.chain())));
                         }
                     }
@@ -137,11 +137,11 @@ fn make(sweep: &Sweep, missing: &[&Line], place: &Place, jobs: usize, global: &G
     Ok(done)
 }
 
-/// Makes one run and puts its record in its place; nothing if somebody pressed Ctrl-C.
+/// Makes one run and stores its record; nothing after Ctrl-C.
 fn make_one(
     sweep: &Sweep,
     line: &Line,
-    place: &Place,
+    place: &RecordLocation,
     scratch: &Path,
     lines: &Lines,
     global: &Global,
@@ -153,12 +153,12 @@ fn make_one(
     let label = line.label();
     let wanted = Wanted { args: &args, run_id: &line.run_id, label: &label, assumptions: &sweep.plan.assumptions };
     // The trace may be in the store too.
-    let made = patiently(|| lines.is_interrupted(), || alone::make(&wanted, lines, global)).and_then(|concluded| {
+    let made = with_retries(|| lines.is_interrupted(), || single::make(&wanted, lines, global)).and_then(|concluded| {
         let Some(concluded) = concluded else { return Ok(None) };
-        patiently(|| lines.is_interrupted(), || place.take(&concluded.dir, &line.run_id))?;
+        with_retries(|| lines.is_interrupted(), || place.take(&concluded.dir, &line.run_id))?;
         Ok(Some(concluded.judgement.exit()))
     });
-    if let Some(error) = made.as_ref().err().filter(|error| !is_away(error)) {
+    if let Some(error) = made.as_ref().err().filter(|error| !is_unreachable(error)) {
         // Where nothing can be written, the reason is told here alone.
         let _ = place.note_failure(&line.run_id, &each_once(error.chain()));
     }

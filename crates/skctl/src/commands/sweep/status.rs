@@ -10,7 +10,7 @@ use sk_core::SimDuration;
 use sk_store::location::shown;
 
 use super::file::{Line, Sweep};
-use super::place::{Contents, Place};
+use super::location::{Contents, RecordLocation};
 use crate::cli::{SweepStatusArgs, TableFormat};
 use crate::failure::Outcome;
 use crate::output;
@@ -26,7 +26,7 @@ struct Status<'a> {
 
 pub(super) fn run(args: &SweepStatusArgs) -> Result<Outcome> {
     let sweep = Sweep::open(&args.plan)?;
-    let place = Place::new(&sweep.plan.to)?;
+    let place = RecordLocation::new(&sweep.plan.to)?;
     let contents = place.contents()?;
     let has_failed = |line: &&Line| contents.failed.contains(&line.run_id) && !contents.done.contains_key(&line.run_id);
     let why =

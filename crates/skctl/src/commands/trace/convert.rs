@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use sk_store::trace::{WriteError, convert};
-use sk_trace::Written;
+use sk_trace::TraceOutput;
 
 use crate::cli::{ConvertArgs, Global};
 use crate::outputs::Destination;
@@ -13,6 +13,6 @@ pub(crate) fn run(args: &ConvertArgs, global: &Global) -> Result<()> {
     let trace = traces::open(&args.input, global)?;
     destination.write(global, |format, out| {
         let (out, losses) = convert(&trace, format, out)?;
-        Ok::<_, WriteError>(Written { out, losses, summary: () })
+        Ok::<_, WriteError>(TraceOutput { out, losses, summary: () })
     })
 }

@@ -43,9 +43,9 @@ pub(crate) fn run(args: &TransformArgs, global: &Global) -> Result<()> {
 /// The program's path; what SimKube 2 had in its place is answered with what to do now.
 fn program_path(args: &TransformArgs) -> Result<&Path> {
     let typed = args.program.as_deref().or(args.old_program.as_deref());
-    let Some(path) = typed else { bail!("which program? `skctl trace transform IN -f PROGRAM -O OUT`") };
+    let Some(path) = typed else { bail!("no program given: `skctl trace transform IN -f PROGRAM -O OUT`") };
     if path.extension().is_some_and(|ending| ending == "skel") {
-        bail!("SKEL is not read; docs/from-simkube.md has a jq line for modify, remove, delete");
+        bail!("SKEL is not supported; docs/from-simkube.md has a jq line for modify, remove, delete");
     }
     if args.old_program.is_some() {
         bail!("give the program with -f: skctl trace transform {} -f {} -O OUT", args.input, path.display());

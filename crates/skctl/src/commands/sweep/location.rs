@@ -25,7 +25,7 @@ const MAX_REASON_BYTES: u64 = 64 << 10;
 
 /// A place for records.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum RecordLocation {
     Folder(PathBuf),
     Store(String, RemoteUrl),
 }
@@ -46,7 +46,7 @@ struct Failure {
     reason: String,
 }
 
-impl Place {
+impl RecordLocation {
     /// From what was typed.
     pub(super) fn new(text: &str) -> Result<Self> {
         let place = text.trim_end_matches('/');
@@ -156,7 +156,7 @@ impl Place {
     }
 }
 
-/// Is there a whole record of this run? One that somebody stopped is none, and a folder may have been renamed.
+/// Is there a complete record of this run? A stopped run is incomplete, and a folder may have been renamed.
 fn is_whole(dir: &Path, run_id: &str) -> bool {
     Run::open(dir).is_ok_and(|run| !run.meta().partial && run.meta().run_id == run_id)
 }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn a_failure_is_kept_beside_the_records_and_a_folder_that_is_missing_holds_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::new(&dir.path().join("runs").display().to_string()).unwrap();
+        let place = RecordLocation::new(&dir.path().join("runs").display().to_string()).unwrap();
         assert_eq!(place.contents().unwrap(), Contents::default());
         place.note_failure("pack-1", "no node fits").unwrap();
         assert_eq!(place.contents().unwrap().failed, BTreeSet::from(["pack-1".to_owned()]));
@@ -199,12 +199,16 @@ mod tests {
 
     #[test]
     fn a_place_is_a_folder_or_a_folder_in_a_store() {
-        assert!(matches!(Place::new("runs/").unwrap(), Place::Folder(folder) if folder == Path::new("runs")));
-        assert!(matches!(Place::new("s3://b/x/").unwrap(), Place::Store(place, _) if place == "s3://b/x"));
+        assert!(
+            matches!(RecordLocation::new("runs/").unwrap(), RecordLocation::Folder(folder) if folder == Path::new("runs"))
+        );
+        assert!(
+            matches!(RecordLocation::new("s3://b/x/").unwrap(), RecordLocation::Store(place, _) if place == "s3://b/x")
+        );
         for (text, words) in
             [("s3://bucket", "names no object"), ("ftp://x/y", "not a known location"), ("-", "not a folder")]
         {
-            let refused = format!("{:#}", Place::new(text).unwrap_err());
+            let refused = format!("{:#}", RecordLocation::new(text).unwrap_err());
             assert!(refused.contains(words), "{text}: {refused}");
         }
     }

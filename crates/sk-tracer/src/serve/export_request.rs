@@ -6,15 +6,15 @@ use sk_core::{LabelSelector, SimTime};
 use sk_store::log::Query;
 use sk_store::trace::Format;
 
-/// Moments beyond this cannot be told apart by a double any more: 2⁵³ µs are the year 2255.
+/// The last second that a double holds to the microsecond: 2⁵³ µs after 1970, the year 2255.
 const LAST_SECOND: f64 = (1u64 << 53) as f64 / 1e6;
-/// Filters of one request: each is looked at for every object.
+/// Filters of one request: each is evaluated for every object.
 const MAX_FILTERS: usize = 1_000;
 
-/// Why a request makes no sense.
+/// Why an export request is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum WantedError {
-    /// A time is none.
+pub enum ExportRequestError {
+    /// Not a time.
     #[error("{field} {value} is not a time; give seconds since 1970")]
     Time {
         /// Which.
@@ -22,7 +22,7 @@ pub enum WantedError {
         /// What it was.
         value: f64,
     },
-    /// The window holds nothing.
+    /// The window is empty.
     #[error("end_ts {end} (now at the latest) must be after start_ts {start}")]
     EmptyWindow {
         /// The start.
@@ -30,7 +30,7 @@ pub enum WantedError {
         /// The end.
         end: SimTime,
     },
-    /// A selector is none.
+    /// An invalid label selector.
     #[error("filters.{field}[{index}]: {source}")]
     Selector {
         /// In which list.
@@ -40,7 +40,7 @@ pub enum WantedError {
         /// What is wrong.
         source: SelectorError,
     },
-    /// A namespace's name is none.
+    /// An invalid namespace name.
     #[error("filters.{field}[{index}] `{value}` is not the name of a namespace")]
     Namespace {
         /// In which list.
@@ -50,36 +50,36 @@ pub enum WantedError {
         /// What it was.
         value: String,
     },
-    /// More than anybody needs.
+    /// Too many filters.
     #[error("at most {MAX_FILTERS} filters")]
     TooMany,
-    /// A form that is not known.
-    #[error("format `{0}` is not known; known are native and v2")]
+    /// An unknown format.
+    #[error("unknown format `{0}`; use native or v2")]
     Format(String),
 }
 
-/// Reads a request. An end in the future means now, and when that is the export decides: it first gathers everything that
-/// has happened until it was asked.
-pub(crate) fn wanted(request: &ExportRequest, now: SimTime) -> Result<(Query, Format), WantedError> {
+/// Parses a request. An end in the future means now; the export decides when that is, because it first waits for
+/// everything that happened before the request.
+pub(crate) fn parse(request: &ExportRequest, now: SimTime) -> Result<(Query, Format), ExportRequestError> {
     let format = match request.format.as_deref() {
         None | Some("v2") => Format::V2,
         Some("native") => Format::Native,
-        Some(other) => return Err(WantedError::Format(other.chars().take(40).collect())),
+        Some(other) => return Err(ExportRequestError::Format(other.chars().take(40).collect())),
     };
     let start = moment("start_ts", request.start_ts)?;
     let end = if request.until_now { SimTime::MAX } else { moment("end_ts", request.end_ts)? };
     if start >= end.min(now) {
-        return Err(WantedError::EmptyWindow { start, end: end.min(now) });
+        return Err(ExportRequestError::EmptyWindow { start, end: end.min(now) });
     }
     let filters = &request.filters;
     let count = filters.excluded_namespaces.len() + filters.included_namespaces.len();
     if count + filters.excluded_labels.len() + filters.included_labels.len() > MAX_FILTERS {
-        return Err(WantedError::TooMany);
+        return Err(ExportRequestError::TooMany);
     }
     Ok((query(start, end, filters)?, format))
 }
 
-fn query(start: SimTime, end: SimTime, filters: &Filters) -> Result<Query, WantedError> {
+fn query(start: SimTime, end: SimTime, filters: &Filters) -> Result<Query, ExportRequestError> {
     Ok(Query {
         start,
         end,
@@ -91,17 +91,20 @@ fn query(start: SimTime, end: SimTime, filters: &Filters) -> Result<Query, Wante
     })
 }
 
-fn moment(field: &'static str, value: f64) -> Result<SimTime, WantedError> {
+fn moment(field: &'static str, value: f64) -> Result<SimTime, ExportRequestError> {
     if !(0.0..=LAST_SECOND).contains(&value) {
-        return Err(WantedError::Time { field, value });
+        return Err(ExportRequestError::Time { field, value });
     }
     Ok(SimTime::from_micros((value * 1e6).round() as i64))
 }
 
-fn namespaces<C: FromIterator<sk_core::SmolStr>>(field: &'static str, names: &[String]) -> Result<C, WantedError> {
+fn namespaces<C: FromIterator<sk_core::SmolStr>>(
+    field: &'static str,
+    names: &[String],
+) -> Result<C, ExportRequestError> {
     let check = |(index, name): (usize, &String)| match is_namespace(name) {
         true => Ok(name.into()),
-        false => Err(WantedError::Namespace { field, index, value: name.chars().take(80).collect() }),
+        false => Err(ExportRequestError::Namespace { field, index, value: name.chars().take(80).collect() }),
     };
     names.iter().enumerate().map(check).collect()
 }
@@ -112,9 +115,9 @@ fn is_namespace(name: &str) -> bool {
     (1..=63).contains(&name.len()) && name.chars().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
-fn selectors(field: &'static str, selectors: &[serde_json::Value]) -> Result<Vec<LabelSelector>, WantedError> {
+fn selectors(field: &'static str, selectors: &[serde_json::Value]) -> Result<Vec<LabelSelector>, ExportRequestError> {
     let read = |(index, selector)| {
-        LabelSelector::from_json(selector).map_err(|source| WantedError::Selector { field, index, source })
+        LabelSelector::from_json(selector).map_err(|source| ExportRequestError::Selector { field, index, source })
     };
     selectors.iter().enumerate().map(read).collect()
 }
@@ -127,7 +130,7 @@ mod tests {
 
     fn read(request: serde_json::Value) -> Result<(Query, Format), String> {
         let request: ExportRequest = serde_json::from_value(request).map_err(|error| error.to_string())?;
-        wanted(&request, SimTime::from_secs(1_000)).map_err(|error| error.to_string())
+        parse(&request, SimTime::from_secs(1_000)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -160,7 +163,7 @@ mod tests {
             (json!({"start_ts": 20, "end_ts": 10}), "after start_ts"),
             (json!({"start_ts": -1, "end_ts": 10}), "start_ts -1"),
             (json!({"start_ts": 0, "end_ts": 1e300}), "end_ts"),
-            (json!({"start_ts": 0, "end_ts": 1, "format": "xml"}), "native and v2"),
+            (json!({"start_ts": 0, "end_ts": 1, "format": "xml"}), "native or v2"),
             (json!({"start_ts": 0, "end_ts": 1, "filters": {"excluded_labels": [7]}}), "excluded_labels[0]"),
             (json!({"start_ts": 0, "end_ts": 1, "filters": {"excluded_namespaces": ["a/b"]}}), "a/b"),
             (json!({"start_ts": 0, "end_ts": 1, "filter": {}}), "filter"),

@@ -28,7 +28,7 @@ const CONCURRENT: usize = 8;
 /// How long one may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Looks at pods, round by round, until nobody asks for it any more.
+/// Reads pods again, round by round, until the store closes the channel.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     pods: Arc<Status>,
@@ -36,29 +36,29 @@ pub(crate) async fn run(
     store: mpsc::Sender<Message>,
 ) {
     while let Some(round) = rounds.recv().await {
-        // Where pods are served is known as soon as their watch has begun.
+        // The resource of pods is known as soon as their watch has begun.
         let Some(resource) = pods.resource() else { continue };
-        let looks = round.into_iter().map(|key| look(&shared, &pods, &resource, key));
-        let seen: Vec<_> = futures::stream::iter(looks).buffer_unordered(CONCURRENT).collect().await;
+        let reads = round.into_iter().map(|key| reread(&shared, &pods, &resource, key));
+        let seen: Vec<_> = futures::stream::iter(reads).buffer_unordered(CONCURRENT).collect().await;
         let seen: Vec<_> = seen.into_iter().flatten().collect();
-        if !seen.is_empty() && store.send(Message::Looked(seen)).await.is_err() {
+        if !seen.is_empty() && store.send(Message::Reread(seen)).await.is_err() {
             return;
         }
     }
 }
 
-/// One pod as it is; nothing if it cannot be had. Then it has its turn again, unless its end comes by its watch.
-async fn look(shared: &Shared, pods: &Status, resource: &Resource, key: ObjectKey) -> Option<Sighting> {
+/// Reads one pod. If that fails, the ledger asks for it again, unless the watch reports its end before.
+async fn reread(shared: &Shared, pods: &Status, resource: &Resource, key: ObjectKey) -> Option<Sighting> {
     let client = shared.access.client();
     let request = resource.one(Depth::Whole, &key).ok()?;
     let seen = match tokio::time::timeout(LIMIT, client.request_text(request)).await {
         Ok(Ok(text)) => shared.rules.sieve(pods.kind(), Role::Pod, text.as_bytes()).ok().flatten(),
         Ok(Err(problem)) => {
-            tracing::debug!(namespace = key.namespace_or_empty(), name = %key.name, %problem, "a pod cannot be looked at");
+            tracing::debug!(namespace = key.namespace_or_empty(), name = %key.name, %problem, "cannot read a pod again");
             None
         }
         Err(_) => None,
     };
-    shared.metrics.look(if seen.is_some() { "seen" } else { "failed" });
+    shared.metrics.reread(if seen.is_some() { "seen" } else { "failed" });
     seen
 }

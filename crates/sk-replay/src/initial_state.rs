@@ -12,21 +12,21 @@ use sk_record::{Warning, WarningKind};
 use sk_store::trace::{OwnerLives, Trace};
 
 use crate::embedded::{RunError, RunRequest};
+use crate::initial_pods::InitialPods;
 use crate::mutate::Mutator;
 use crate::nodes::{Inventory, ReservedBy};
 use crate::plan::Start;
-use crate::standing::Standing;
 
-/// A run before it begins.
-pub(crate) struct Beginning {
-    /// When the cluster begins; the clock of the run may begin later.
+/// The state of a run before its clock starts.
+pub(crate) struct InitialState {
+    /// When the cluster starts; the clock of the run may start later.
     pub(crate) at: SimTime,
     pub(crate) nodes: Inventory,
-    standing: Option<Standing>,
+    pods: Option<InitialPods>,
     pub(crate) warnings: Vec<Warning>,
 }
 
-impl Beginning {
+impl InitialState {
     /// Of a run whose objects need `lead` before the clock begins.
     pub(crate) fn of(request: &RunRequest<'_>, start: &Start, lead: SimDuration) -> Result<Self, RunError> {
         let mut nodes = inventory(request)?;
@@ -35,12 +35,12 @@ impl Beginning {
             nodes = Inventory::default();
         }
         let mut warnings = Vec::new();
-        let standing = match placement {
+        let pods = match placement {
             Placement::Schedule => None,
-            Placement::Recorded => Some(Standing::of(request.trace, start.at, &nodes.names())?),
+            Placement::Recorded => Some(InitialPods::of(request.trace, start.at, &nodes.names())?),
         };
-        warnings.extend(standing.as_ref().and_then(placed_anew));
-        Ok(Self { at: start.at - lead, nodes, standing, warnings })
+        warnings.extend(pods.as_ref().and_then(placed_anew));
+        Ok(Self { at: start.at - lead, nodes, pods, warnings })
     }
 
     /// The cluster, with its existing nodes. A group that has recorded nodes begins with as many fewer of its own.
@@ -72,7 +72,7 @@ impl Beginning {
         let setup = request.setup;
         let mutator = Mutator::new(setup.settings.seed, setup.delays, lives).changing(setup.timeline.delays());
         let clock = request.window.start;
-        if self.at < clock { mutator.beginning_at(clock, self.standing.take()) } else { mutator }
+        if self.at < clock { mutator.beginning_at(clock, self.pods.take()) } else { mutator }
     }
 }
 
@@ -101,7 +101,7 @@ fn inventory(request: &RunRequest<'_>) -> Result<Inventory, RunError> {
     }
 }
 
-/// Where pods go that are there when the clock begins: as the scenario says; else where they were, if that is known.
+/// The placement of pods that exist when the clock starts: the scenario's; else the recorded one, if it is known.
 fn placement(request: &RunRequest<'_>, lead: SimDuration) -> Result<Placement, RunError> {
     match request.setup.placement {
         Some(Placement::Recorded) if !knows_places(request.trace)? => Err(RunError::NoRecordedPlaces),
@@ -120,12 +120,12 @@ fn knows_places(trace: &Trace) -> Result<bool, RunError> {
     Ok(false)
 }
 
-fn placed_anew(standing: &Standing) -> Option<Warning> {
-    let count = standing.elsewhere;
+fn placed_anew(pods: &InitialPods) -> Option<Warning> {
+    let count = pods.elsewhere;
     (count > 0).then(|| Warning {
         code: "placed-anew".to_owned(),
         kind: WarningKind::Note,
-        message: format!("{count} pods stood on nodes that this cluster does not have, and were placed anew"),
+        message: format!("{count} pods ran on nodes that this cluster does not have, and were rescheduled"),
         count,
     })
 }

@@ -14,14 +14,14 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::access::Access;
+use crate::error_reporter::Cause;
 use crate::folder::{DataFolder, FolderError};
 use crate::health::Health;
-use crate::troubles::Cause;
 
-/// The namespace that a cluster is known by.
+/// The namespace whose uid identifies a cluster.
 pub(crate) const NAMESPACE: &str = "kube-system";
 /// The purpose of the request, for the log.
-const WHAT: &str = "which cluster this is";
+const WHAT: &str = "the uid of kube-system";
 /// How long a start waits for the answer. Afterwards the tracer serves, and watches when the answer has come.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Between two attempts, if the API server cannot be asked.
@@ -32,15 +32,15 @@ const LONG_PAUSE: Duration = Duration::from_secs(10);
 /// How long it is asked again although it refuses. The next start asks again.
 const ASK_FOR: Duration = Duration::from_secs(600);
 
-/// An answer that may still be to come.
-pub(crate) struct Origin {
+/// The result of the check, or the check in progress.
+pub(crate) struct ClusterIdentity {
     settled: watch::Receiver<bool>,
-    /// Somebody who is still asking.
+    /// The check, while it runs.
     asking: Option<JoinHandle<Result<(), FolderError>>>,
 }
 
-impl Origin {
-    /// Asks, and refuses a folder of another cluster.
+impl ClusterIdentity {
+    /// Starts the check; refuses a folder that belongs to another cluster.
     pub(crate) async fn ask(access: &Access, folder: &Arc<DataFolder>) -> Result<Self, FolderError> {
         let (sender, mut settled) = watch::channel(folder.is_temporary());
         if folder.is_temporary() {
@@ -59,7 +59,7 @@ impl Origin {
         }
     }
 
-    /// Goes on asking in the background, if need be. It is the end of the tracer if the folder is another cluster's.
+    /// Continues the check in the background if needed. The tracer fails if the folder belongs to another cluster.
     pub(crate) fn settle(&mut self, tasks: &mut JoinSet<()>, health: &Arc<Health>) {
         let Some(asking) = self.asking.take() else { return };
         let health = Arc::clone(health);
@@ -67,7 +67,7 @@ impl Origin {
             match asking.await {
                 Ok(Ok(())) => {}
                 Ok(Err(problem)) => {
-                    tracing::error!(%problem, "nothing is recorded");
+                    tracing::error!(%problem, "the tracer stops recording");
                     health.fail();
                 }
                 Err(_) => health.fail(),
@@ -75,20 +75,20 @@ impl Origin {
         });
     }
 
-    /// Waits until it is settled that this is the right cluster; `false` if it is not.
+    /// Waits for the result; `false` if the folder belongs to another cluster.
     pub(crate) fn settled(&self) -> impl Future<Output = bool> + Send + use<> {
         let mut settled = self.settled.clone();
         async move { settled.wait_for(|settled| *settled).await.is_ok() }
     }
 }
 
-/// Compares, when there is an answer, and says when nobody has to wait for it any more.
+/// Compares the uid with the folder's, and reports when watches need not wait any longer.
 async fn confirm(access: Access, folder: Arc<DataFolder>, settled: watch::Sender<bool>) -> Result<(), FolderError> {
     let began = Instant::now();
     loop {
         let problem = match uid(&access).await {
             Ok(Some(uid)) => match folder.belong_to(&uid) {
-                // It is no other cluster's, and a disk that is full is no reason not to record.
+                // It does not belong to another cluster, and a full disk is no reason not to record.
                 Err(FolderError::Write(problem)) => problem.to_string(),
                 Ok(()) => {
                     settled.send_replace(true);
@@ -96,7 +96,7 @@ async fn confirm(access: Access, folder: Arc<DataFolder>, settled: watch::Sender
                 }
                 Err(another) => return Err(another),
             },
-            Ok(None) => "it has no uid".to_owned(),
+            Ok(None) => "the namespace has no uid".to_owned(),
             Err(problem) => problem.to_string(),
         };
         if !settled.send_replace(true) {
@@ -109,19 +109,19 @@ async fn confirm(access: Access, folder: Arc<DataFolder>, settled: watch::Sender
     }
 }
 
-/// Asks until there is an answer, or none is to be expected.
+/// Requests the uid; retries temporary failures.
 async fn uid(access: &Access) -> Result<Option<String>, kube::Error> {
     loop {
         match Api::<Namespace>::all(access.client()).get_metadata(NAMESPACE).await {
             Err(problem) if is_passing(&problem) => {
-                access.troubles().note(WHAT, Cause::of(&problem), &problem);
+                access.failures().note(WHAT, Cause::of(&problem), &problem);
                 if matches!(&problem, kube::Error::Api(status) if status.code == 401) {
                     access.renew().await;
                 }
                 tokio::time::sleep(PAUSE).await;
             }
             answer => {
-                access.troubles().overcome(WHAT);
+                access.failures().recovered(WHAT);
                 return answer.map(|namespace| namespace.metadata.uid);
             }
         }
@@ -130,10 +130,15 @@ async fn uid(access: &Access) -> Result<Option<String>, kube::Error> {
 
 fn warn(problem: &str) {
     let kind = "v1.Namespace";
-    tracing::warn!(kind, name = NAMESPACE, problem, "it cannot be checked whether the data folder is of this cluster");
+    tracing::warn!(
+        kind,
+        name = NAMESPACE,
+        problem,
+        "cannot check whether the data folder belongs to this cluster; recording anyway"
+    );
 }
 
-/// May asking again help?
+/// Is the failure temporary?
 fn is_passing(problem: &kube::Error) -> bool {
     match problem {
         kube::Error::Api(status) => matches!(status.code, 401 | 429 | 500..),

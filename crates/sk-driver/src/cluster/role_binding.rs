@@ -15,18 +15,18 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 use sk_api::simulation::names;
 
-use super::request::{Patience, Refusal, patiently};
+use super::request::{Refusal, RetryPolicy, with_retries};
 
-/// How long the API server may take to know a new binding: it watches them, so that a few milliseconds are usual.
-const KNOWN_WITHIN: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(10);
+/// How long a new RoleBinding may take to become effective: the API server watches them, usually for a few milliseconds.
+const EFFECTIVE_WITHIN: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(10);
 
 /// How a ServiceAccount is called as a user: `system:serviceaccount:NAMESPACE:NAME`.
 const ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
 /// The ServiceAccount that is bound in new namespaces.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rights {
+pub(crate) struct RoleBinder {
     /// The driver's own account; `None` if nothing is to be bound.
     account: Option<Account>,
 }
@@ -37,51 +37,52 @@ struct Account {
     name: String,
 }
 
-impl Rights {
-    /// Of a driver that a controller has started: who it is, the API server says.
-    pub(crate) async fn of_account(client: &Client, patience: &Patience) -> Result<Self, Refusal> {
+impl RoleBinder {
+    /// For a driver that a controller has started: the API server tells which account it has.
+    pub(crate) async fn of_account(client: &Client, retry: &RetryPolicy) -> Result<Self, Refusal> {
         let api: Api<SelfSubjectReview> = Api::all(client.clone());
         let (parameters, question) = (PostParams::default(), SelfSubjectReview::default());
-        let answer = patiently(patience, || api.create(&parameters, &question)).await?;
+        let answer = with_retries(retry, || api.create(&parameters, &question)).await?;
         let user = answer.status.and_then(|status| status.user_info).and_then(|user| user.username);
         Ok(Self { account: user.as_deref().and_then(account) })
     }
 
-    /// Makes sure that the driver may write in a namespace which it has just made.
-    pub(crate) async fn bind(&self, client: &Client, patience: &Patience, namespace: &str) -> Result<(), Refusal> {
+    /// Binds the role in a new namespace, unless the driver may already write there, and waits until that is effective.
+    pub(crate) async fn bind(&self, client: &Client, retry: &RetryPolicy, namespace: &str) -> Result<(), Refusal> {
         let Some(account) = &self.account else { return Ok(()) };
-        if may_write(client, patience, namespace).await? {
+        if may_write(client, retry, namespace).await? {
             return Ok(());
         }
         let api: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
         let (parameters, binding) = (PostParams::default(), binding(account, namespace));
-        match patiently(patience, || api.create(&parameters, &binding)).await {
+        match with_retries(retry, || api.create(&parameters, &binding)).await {
             Err(refusal) if !refusal.is_already_there() => return Err(refusal),
             // The first try's answer was lost.
             _ => {}
         }
         let began = Instant::now();
-        while !may_write(client, patience, namespace).await? {
-            if began.elapsed() >= KNOWN_WITHIN {
-                let last = format!("the driver's rights in {namespace} are not known to it");
+        while !may_write(client, retry, namespace).await? {
+            if began.elapsed() >= EFFECTIVE_WITHIN {
+                let last =
+                    format!("the RoleBinding in {namespace} is not effective after {} s", EFFECTIVE_WITHIN.as_secs());
                 return Err(Refusal::NoAnswer { last });
             }
-            if !patience.pause(LOOK).await {
-                return Err(Refusal::Stopped { last: "the run's rights were waited for".to_owned() });
+            if !retry.pause(POLL).await {
+                return Err(Refusal::Stopped { last: "waiting for the RoleBinding".to_owned() });
             }
         }
         Ok(())
     }
 }
 
-/// May the driver make pods there? Whoever may do that may do the rest: all of it is in one role.
-async fn may_write(client: &Client, patience: &Patience, namespace: &str) -> Result<bool, Refusal> {
+/// May the driver create pods there? If so it may do the rest, which is in the same role.
+async fn may_write(client: &Client, retry: &RetryPolicy, namespace: &str) -> Result<bool, Refusal> {
     let attributes = json!({"verb": "create", "resource": "pods", "namespace": namespace});
     let question: SelfSubjectAccessReview =
         serde_json::from_value(json!({"spec": {"resourceAttributes": attributes}})).expect("this is a question");
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let parameters = PostParams::default();
-    let answer = patiently(patience, || api.create(&parameters, &question)).await?;
+    let answer = with_retries(retry, || api.create(&parameters, &question)).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 

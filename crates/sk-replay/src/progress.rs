@@ -1,16 +1,16 @@
-//! The progress of a run, for whoever waits for it.
+//! The progress of a run, for progress bars.
 
 use sk_core::SimTime;
 use sk_engine::Engine;
 use sk_engine::api::Body;
 use sk_engine::kinds::{NODE, POD, PodPhase};
 
-/// The cluster at one moment. Looking costs nothing; counting goes through all nodes and pods, so whoever shows a number
-/// asks for it a few times a second and not at each step.
+/// The progress of a run at one moment. Counting iterates over all nodes and pods, so call [`Progress::counts`] a few
+/// times a second and not at each step.
 #[derive(Clone, Copy)]
-pub struct Glance<'a>(pub(crate) &'a Engine);
+pub struct Progress<'a>(pub(crate) &'a Engine);
 
-/// How much there is in the cluster.
+/// The size of the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Nodes, ready or not.
@@ -21,7 +21,7 @@ pub struct Counts {
     pub waiting: u64,
 }
 
-impl Glance<'_> {
+impl Progress<'_> {
     /// The simulated time.
     pub fn at(&self) -> SimTime {
         self.0.now()

@@ -13,17 +13,17 @@ use sk_store::location::AWAY;
 use crate::failure::each_once;
 use crate::output;
 
-/// How long a store may be away, beside the tries that each request has by itself.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// Between two tries.
+/// How long a store may be unreachable, besides the retries of each request.
+const LIMIT: Duration = Duration::from_secs(180);
+/// Between two attempts.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Does it again until the store answers, or nobody wants to wait any longer.
-pub(super) fn patiently<T>(is_interrupted: impl Fn() -> bool, mut act: impl FnMut() -> Result<T>) -> Result<T> {
+/// Repeats it until the store answers, up to [`LIMIT`] or an interruption.
+pub(super) fn with_retries<T>(is_interrupted: impl Fn() -> bool, mut act: impl FnMut() -> Result<T>) -> Result<T> {
     let since = Instant::now();
     loop {
         match act() {
-            Err(error) if is_away(&error) && since.elapsed() < PATIENCE && !is_interrupted() => {
+            Err(error) if is_unreachable(&error) && since.elapsed() < LIMIT && !is_interrupted() => {
                 let reason = each_once(error.chain());
                 anstream::eprintln!("the object store does not answer, trying again: {}", output::moved_in(&reason));
                 thread::sleep(PAUSE);
@@ -33,8 +33,8 @@ pub(super) fn patiently<T>(is_interrupted: impl Fn() -> bool, mut act: impl FnMu
     }
 }
 
-/// Is the reason that the store did not answer?
-pub(super) fn is_away(error: &Error) -> bool {
+/// Did the store not answer?
+pub(super) fn is_unreachable(error: &Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == AWAY))
 }
 
@@ -47,10 +47,10 @@ mod tests {
     #[test]
     fn only_a_store_that_does_not_answer_is_waited_for() {
         let away = Err::<(), _>(io::Error::new(AWAY, "connection refused")).context("cannot list s3://b/x");
-        assert!(is_away(&away.unwrap_err()));
-        assert!(!is_away(&anyhow!("no such bucket")));
+        assert!(is_unreachable(&away.unwrap_err()));
+        assert!(!is_unreachable(&anyhow!("no such bucket")));
         let mut tries = 0;
-        let refused: Result<()> = patiently(
+        let refused: Result<()> = with_retries(
             || false,
             || {
                 tries += 1;
@@ -58,7 +58,7 @@ mod tests {
             },
         );
         assert!(refused.is_err() && tries == 1);
-        let interrupted: Result<()> = patiently(
+        let interrupted: Result<()> = with_retries(
             || true,
             || {
                 tries += 1;

@@ -11,7 +11,7 @@ use crate::step::Window;
 
 /// All messages, in order of time, up to the window's end.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct Messages {
     pub(super) answers: Vec<DecisionRow>,
     /// Who was placed by preempting others, and whom: `ns/name, ns/name`.
     pub(super) preemptions: Vec<(SimTime, String, String)>,
@@ -19,14 +19,14 @@ pub(super) struct Heard {
     pub(super) is_cut: bool,
 }
 
-impl Heard {
+impl Messages {
     pub(super) fn about(
         source: &impl Source,
         subject: &Subject,
         pods: &[PodRow],
         window: Window,
     ) -> Result<Self, Error> {
-        let mut heard = Self::default();
+        let mut messages = Self::default();
         let names: BTreeSet<(&str, &str)> =
             pods.iter().map(|pod| (pod.namespace.as_str(), pod.name.as_str())).collect();
         for row in source.decisions()? {
@@ -35,12 +35,12 @@ impl Heard {
                 continue;
             }
             if let Some(victims) = row.explained.victims.clone() {
-                heard.preemptions.push((row.time, format!("{}/{}", row.namespace, row.pod), victims));
+                messages.preemptions.push((row.time, format!("{}/{}", row.namespace, row.pod), victims));
             }
             if names.contains(&(row.namespace.as_str(), row.pod.as_str())) {
-                heard.answers.push(row);
+                messages.answers.push(row);
             }
-            if heard.is_full() {
+            if messages.is_full() {
                 break;
             }
         }
@@ -50,12 +50,12 @@ impl Heard {
             if row.time > window.end || !is_about(&row, subject, &owners) {
                 continue;
             }
-            heard.autoscaler.push(row);
-            if heard.is_full() {
+            messages.autoscaler.push(row);
+            if messages.is_full() {
                 break;
             }
         }
-        Ok(heard)
+        Ok(messages)
     }
 
     fn is_full(&mut self) -> bool {
@@ -143,8 +143,8 @@ fn size(row: &AutoscalerRow) -> String {
 /// The text for a decision without a message.
 fn decided(decision: Decided) -> String {
     match decision {
-        Decided::Cooldown => "cooldown, nodes that could go stay because the cluster has just changed".to_owned(),
-        Decided::WaitsForMorePods => "waits, because more pods may come".to_owned(),
+        Decided::Cooldown => "cooldown: nodes stay after a recent change of the cluster".to_owned(),
+        Decided::WaitsForMorePods => "waits for more pods".to_owned(),
         other => other.as_str().replace('-', " "),
     }
 }

@@ -7,10 +7,10 @@ use crate::generate::SpecError;
 
 /// A trace that was written.
 #[derive(Debug)]
-pub struct Written<W, S> {
+pub struct TraceOutput<W, S> {
     /// What it was written to.
     pub out: W,
-    /// What the chosen form could not hold.
+    /// What the chosen format could not hold.
     pub losses: Losses,
     /// What was done.
     pub summary: S,
@@ -19,13 +19,13 @@ pub struct Written<W, S> {
 /// Why a changed trace could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The trace gave out.
+    /// Reading the trace failed.
     #[error(transparent)]
     Read(#[from] TraceError),
-    /// The place it was written to gave out.
+    /// Writing the output failed.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// What was to be generated cannot be.
+    /// The specification is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The operation is impossible on this trace.

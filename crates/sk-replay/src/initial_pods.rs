@@ -11,7 +11,7 @@ use sk_store::trace::{Observation, Trace, TraceError};
 
 /// The nodes of pods at one time.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct InitialPods {
     /// By owner and template, in the order in which they started. Pods without a known template are under nothing.
     owners: BTreeMap<ObjectRef, BTreeMap<Option<String>, VecDeque<SmolStr>>>,
     /// Pods without an owner.
@@ -20,19 +20,19 @@ pub struct Standing {
     pub(crate) elsewhere: u64,
 }
 
-impl Standing {
+impl InitialPods {
     /// The pods of a trace that were on one of these nodes at `at`.
     pub fn of(trace: &Trace, at: SimTime, nodes: &BTreeSet<SmolStr>) -> Result<Self, TraceError> {
-        let mut standing = Vec::new();
+        let mut running = Vec::new();
         for observation in trace.observations()? {
             let observation = observation?;
-            if is_standing(&observation, at) {
-                standing.push(observation);
+            if is_running(&observation, at) {
+                running.push(observation);
             }
         }
-        standing.sort_by(|a, b| (a.started, a.created, &a.pod).cmp(&(b.started, b.created, &b.pod)));
+        running.sort_by(|a, b| (a.started, a.created, &a.pod).cmp(&(b.started, b.created, &b.pod)));
         let mut places = Self::default();
-        for observation in standing {
+        for observation in running {
             places.add(observation, nodes);
         }
         Ok(places)
@@ -55,7 +55,7 @@ impl Standing {
         }
     }
 
-    /// The place of the next pod of this owner and template, or of the bare pod of this name.
+    /// The node of the next pod of this owner and template, or of the bare pod of this name.
     pub(crate) fn next(
         &mut self,
         owner: Option<&ObjectRef>,
@@ -72,8 +72,8 @@ impl Standing {
     }
 }
 
-/// Had it a place at this moment, and was it not over?
-fn is_standing(pod: &Observation, at: SimTime) -> bool {
+/// Was it on a node at this moment, and not finished?
+fn is_running(pod: &Observation, at: SimTime) -> bool {
     let is_over = |end: Option<SimTime>| end.is_some_and(|end| end <= at);
     pod.scheduled.unwrap_or(pod.created) < at && pod.node.is_some() && !is_over(pod.finished) && !is_over(pod.deleted)
 }

@@ -15,34 +15,34 @@ use sk_core::SmolStr;
 
 use crate::access::Access;
 
-/// How long a new cause is gathered before it is said: watchers fail together, within a second.
+/// How long a new cause is gathered before it is logged: watchers fail together, within a second.
 const GATHER: Duration = Duration::from_secs(1);
 /// Between two lines of one cause.
 const REPEAT: Duration = Duration::from_secs(60);
-/// Between two looks at what is to be said.
+/// How often due lines are logged.
 const TICK: Duration = Duration::from_millis(500);
-/// How many are named in a line; the rest is counted.
+/// How many watchers a line names; the rest is counted.
 const MAX_NAMED: usize = 8;
 
-/// Why something does not work, as far as somebody can do something about it.
+/// Why requests fail, as far as somebody can act on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
-    /// Nobody answers.
+    /// No response.
     Unreachable,
     /// The credentials are not accepted.
     Unauthorised,
     /// A right is missing.
     Forbidden,
-    /// The server has too much to do.
+    /// The server throttles.
     Busy,
     /// The server refuses, with this status.
     Refused(u16),
-    /// What it says is no Kubernetes.
+    /// The response is not Kubernetes' JSON.
     Garbled,
 }
 
 impl Cause {
-    /// Of a status that the server has answered with.
+    /// The cause behind an HTTP status.
     pub(crate) fn of_status(code: u16) -> Self {
         match code {
             401 => Self::Unauthorised,
@@ -52,7 +52,7 @@ impl Cause {
         }
     }
 
-    /// Of a request that failed.
+    /// The cause of a failed request.
     pub(crate) fn of(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::of_status(status.code),
@@ -66,35 +66,35 @@ impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable => f.write_str("the API server cannot be reached"),
-            Self::Unauthorised => f.write_str("the API server does not accept the credentials; they are read again"),
+            Self::Unauthorised => f.write_str("the API server rejects the credentials (401); reading them again"),
             Self::Forbidden => {
-                f.write_str("the tracer lacks rights; `skctl manifests tracer` prints those that it needs")
+                f.write_str("the tracer lacks permissions (403); `skctl manifests tracer` prints those that it needs")
             }
-            Self::Busy => f.write_str("the API server asks to be asked less often"),
+            Self::Busy => f.write_str("the API server throttles requests (429)"),
             Self::Refused(code) => write!(f, "the API server answers {code}"),
-            Self::Garbled => f.write_str("what the API server says cannot be understood"),
+            Self::Garbled => f.write_str("cannot parse the API server's response"),
         }
     }
 }
 
-/// What goes wrong, by cause.
+/// Failures, by cause.
 #[derive(Debug, Default)]
-pub(crate) struct Troubles(Mutex<BTreeMap<Cause, Trouble>>);
+pub(crate) struct Failures(Mutex<BTreeMap<Cause, Failure>>);
 
 #[derive(Debug)]
-struct Trouble {
+struct Failure {
     since: Instant,
     said: Option<Instant>,
     /// The watchers that still have the problem.
-    hindered: BTreeSet<SmolStr>,
+    affected: BTreeSet<SmolStr>,
     /// The watchers that have reported it since the last log line.
     met: BTreeSet<SmolStr>,
     tries: u64,
-    /// What it looked like last.
+    /// The last error.
     example: String,
 }
 
-/// One line.
+/// One log line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     cause: Cause,
@@ -112,65 +112,65 @@ enum Stage {
     Over,
 }
 
-impl Troubles {
-    /// Somebody has met a problem.
+impl Failures {
+    /// A watcher's request failed.
     pub(crate) fn note(&self, who: &str, cause: Cause, problem: &dyn fmt::Display) {
         self.note_at(Instant::now(), who, cause, problem);
     }
 
     fn note_at(&self, now: Instant, who: &str, cause: Cause, problem: &dyn fmt::Display) {
-        let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever is hindered by one thing is not hindered by another any more.
-        for (other, trouble) in troubles.iter_mut() {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A watcher has one problem at a time.
+        for (other, failure) in failures.iter_mut() {
             if *other != cause {
-                trouble.hindered.remove(who);
+                failure.affected.remove(who);
             }
         }
-        let trouble = troubles.entry(cause).or_insert_with(|| Trouble {
+        let failure = failures.entry(cause).or_insert_with(|| Failure {
             since: now,
             said: None,
-            hindered: BTreeSet::new(),
+            affected: BTreeSet::new(),
             met: BTreeSet::new(),
             tries: 0,
             example: String::new(),
         });
-        trouble.hindered.insert(who.into());
-        trouble.met.insert(who.into());
-        trouble.tries += 1;
-        trouble.example = problem.to_string();
+        failure.affected.insert(who.into());
+        failure.met.insert(who.into());
+        failure.tries += 1;
+        failure.example = problem.to_string();
     }
 
-    /// Somebody has succeeded.
-    pub(crate) fn overcome(&self, who: &str) {
-        let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for trouble in troubles.values_mut() {
-            trouble.hindered.remove(who);
+    /// A watcher's request succeeded.
+    pub(crate) fn recovered(&self, who: &str) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for failure in failures.values_mut() {
+            failure.affected.remove(who);
         }
     }
 
-    /// What is to be said now.
+    /// The lines that are due now.
     fn due(&self, now: Instant) -> Vec<Report> {
-        let mut troubles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reports = Vec::new();
-        troubles.retain(|cause, trouble| {
-            let stage = match trouble.said {
-                None if now < trouble.since + GATHER => return true,
+        failures.retain(|cause, failure| {
+            let stage = match failure.said {
+                None if now < failure.since + GATHER => return true,
                 None => Stage::New,
-                Some(_) if trouble.hindered.is_empty() => Stage::Over,
+                Some(_) if failure.affected.is_empty() => Stage::Over,
                 Some(said) if now < said + REPEAT => return true,
-                // Everybody tries again within half a minute; nobody has met it any more.
-                Some(_) if trouble.tries == 0 => Stage::Over,
+                // Every watcher retries within half a minute, and none has failed.
+                Some(_) if failure.tries == 0 => Stage::Over,
                 Some(_) => Stage::Lasting,
             };
-            reports.push(trouble.report(*cause, stage, now));
-            // One that was said and is over is forgotten; one that was over before it was said is told as over next.
+            reports.push(failure.report(*cause, stage, now));
+            // A failure that was over before its first line is reported as over next.
             stage != Stage::Over
         });
         reports
     }
 }
 
-impl Trouble {
+impl Failure {
     fn report(&mut self, cause: Cause, stage: Stage, now: Instant) -> Report {
         let met = std::mem::take(&mut self.met);
         let mut names = met.iter().take(MAX_NAMED).map(SmolStr::as_str).collect::<Vec<_>>().join(", ");
@@ -184,22 +184,22 @@ impl Trouble {
 }
 
 impl Report {
-    fn say(&self) {
+    fn log(&self) {
         let Self { cause, lasts, names, tries, example, .. } = self;
         let lasts = lasts.as_secs();
         match self.stage {
-            Stage::New => tracing::warn!(%cause, names, tries, example, "a request failed; retrying"),
-            Stage::Lasting => tracing::warn!(%cause, names, tries, lasts, example, "it still fails; retrying"),
-            Stage::Over => tracing::info!(%cause, lasts, "it works again"),
+            Stage::New => tracing::warn!(names, tries, example, "{cause}; retrying"),
+            Stage::Lasting => tracing::warn!(names, tries, lasts, example, "still failing: {cause}; retrying"),
+            Stage::Over => tracing::info!(lasts, "recovered: {cause}"),
         }
     }
 }
 
-/// Says what goes wrong for as long as the tracer runs.
+/// Logs failures for as long as the tracer runs.
 pub(crate) async fn run(access: Access) {
     loop {
         tokio::time::sleep(TICK).await;
-        access.troubles().due(Instant::now()).iter().for_each(Report::say);
+        access.failures().due(Instant::now()).iter().for_each(Report::log);
     }
 }
 
@@ -209,46 +209,46 @@ mod tests {
 
     #[test]
     fn a_cause_is_said_once_for_everybody_once_a_minute_while_it_lasts_and_when_it_is_over() {
-        let (troubles, start) = (Troubles::default(), Instant::now());
+        let (failures, start) = (Failures::default(), Instant::now());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         for kind in ["v1.Pod", "v1.Node", "apps/v1.Deployment"] {
-            troubles.note_at(start, kind, Cause::Forbidden, &"no");
+            failures.note_at(start, kind, Cause::Forbidden, &"no");
         }
-        assert_eq!(troubles.due(start), [], "others may be about to meet it");
-        let [first] = &troubles.due(at(1))[..] else { panic!("one line for all") };
+        assert_eq!(failures.due(start), [], "others may be about to meet it");
+        let [first] = &failures.due(at(1))[..] else { panic!("one line for all") };
         assert_eq!((first.names.as_str(), first.tries), ("apps/v1.Deployment, v1.Node, v1.Pod", 3));
         for second in 2..61 {
-            troubles.note_at(at(second), "v1.Pod", Cause::Forbidden, &"no");
-            assert_eq!(troubles.due(at(second)), [], "after {second} s");
+            failures.note_at(at(second), "v1.Pod", Cause::Forbidden, &"no");
+            assert_eq!(failures.due(at(second)), [], "after {second} s");
         }
-        let [summary] = &troubles.due(at(61))[..] else { panic!("a summary each minute") };
+        let [summary] = &failures.due(at(61))[..] else { panic!("a summary each minute") };
         assert_eq!((summary.names.as_str(), summary.tries, summary.lasts.as_secs()), ("v1.Pod", 59, 61));
-        ["v1.Pod", "v1.Node"].iter().for_each(|kind| troubles.overcome(kind));
-        assert_eq!(troubles.due(at(70)), [], "one is still hindered");
-        troubles.overcome("apps/v1.Deployment");
-        let [over] = &troubles.due(at(71))[..] else { panic!("it is over") };
+        ["v1.Pod", "v1.Node"].iter().for_each(|kind| failures.recovered(kind));
+        assert_eq!(failures.due(at(70)), [], "one is still affected");
+        failures.recovered("apps/v1.Deployment");
+        let [over] = &failures.due(at(71))[..] else { panic!("it is over") };
         assert_eq!(over.stage, Stage::Over);
-        assert_eq!(troubles.due(at(500)), [], "and forgotten");
+        assert_eq!(failures.due(at(500)), [], "and forgotten");
     }
 
     #[test]
     fn whoever_meets_another_problem_has_got_past_the_first_and_both_are_said() {
-        let (troubles, start) = (Troubles::default(), Instant::now());
-        troubles.note_at(start, "v1.Pod", Cause::Unreachable, &"refused");
-        assert_eq!(troubles.due(start + GATHER).len(), 1);
-        troubles.note_at(start + GATHER, "v1.Pod", Cause::Forbidden, &"no");
-        let reports = troubles.due(start + 2 * GATHER);
+        let (failures, start) = (Failures::default(), Instant::now());
+        failures.note_at(start, "v1.Pod", Cause::Unreachable, &"refused");
+        assert_eq!(failures.due(start + GATHER).len(), 1);
+        failures.note_at(start + GATHER, "v1.Pod", Cause::Forbidden, &"no");
+        let reports = failures.due(start + 2 * GATHER);
         let stages: Vec<_> = reports.iter().map(|report| (report.cause, report.stage)).collect();
         assert_eq!(stages, [(Cause::Unreachable, Stage::Over), (Cause::Forbidden, Stage::New)]);
     }
 
     #[test]
     fn a_line_names_a_few_and_counts_the_rest() {
-        let (troubles, start) = (Troubles::default(), Instant::now());
+        let (failures, start) = (Failures::default(), Instant::now());
         for number in 0..20 {
-            troubles.note_at(start, &format!("kind-{number:02}"), Cause::Unreachable, &"refused");
+            failures.note_at(start, &format!("kind-{number:02}"), Cause::Unreachable, &"refused");
         }
-        let names = troubles.due(start + GATHER).remove(0).names;
+        let names = failures.due(start + GATHER).remove(0).names;
         assert!(names.starts_with("kind-00, kind-01") && names.ends_with("and 12 more"), "{names}");
     }
 }

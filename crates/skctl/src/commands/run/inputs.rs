@@ -28,9 +28,9 @@ const OVERLAY: &str = "overlay.yaml";
 const TRANSFORM: &str = "transform.jq";
 const NODES: &str = "nodes.yaml";
 
-/// What a run replays.
-pub(super) struct Material {
-    asked: Asked,
+/// The inputs of a run.
+pub(super) struct Inputs {
+    key: InputKey,
     pub(super) trace: Trace,
     pub(super) overlay: Overlay,
     /// The nodes of the scenario's file.
@@ -39,13 +39,13 @@ pub(super) struct Material {
     pub(super) files: Vec<(&'static str, Vec<u8>)>,
 }
 
-impl Material {
-    /// Does the trace say what really happened?
+impl Inputs {
+    /// Does the trace have observations?
     pub(super) fn is_recorded(&self) -> Result<bool> {
         Ok(self.trace.observations()?.next().transpose()?.is_some())
     }
 
-    /// What was recorded in a window; nothing where the trace does not say, or says more than can be compared.
+    /// The recording in a window; nothing if the trace has no observations, or too many to compare.
     pub(super) fn recording(&self, window: Window) -> Result<Option<Recording>> {
         if !self.is_recorded()? {
             return Ok(None);
@@ -60,16 +60,16 @@ impl Material {
     }
 }
 
-/// What tells one material from another.
+/// Identifies inputs: runs with the same key share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct InputKey {
     pub(super) trace: String,
     transform: Option<PathBuf>,
     overlay: Vec<String>,
     nodes: Option<PathBuf>,
 }
 
-impl Asked {
+impl InputKey {
     /// By a scenario and what was typed. Paths in a scenario are relative to its file.
     pub(super) fn new(args: &RunArgs, resolved: &Resolved, scenario: &Scenario) -> Result<Self> {
         let beside = |path: &String| if path == "-" { path.into() } else { resolved.folder.join(path) };
@@ -88,45 +88,45 @@ impl Asked {
     }
 }
 
-/// The materials of a command's runs, each read once.
+/// The inputs of a command's runs, each read once.
 #[derive(Default)]
-pub(super) struct Materials(Vec<Material>);
+pub(super) struct InputCache(Vec<Inputs>);
 
-impl Materials {
-    /// The number of the material that is asked for.
-    pub(super) fn find_or_read(&mut self, asked: Asked, global: &Global) -> Result<usize> {
-        if let Some(known) = self.0.iter().position(|material| material.asked == asked) {
+impl InputCache {
+    /// The number of these inputs, read if needed.
+    pub(super) fn find_or_read(&mut self, key: InputKey, global: &Global) -> Result<usize> {
+        if let Some(known) = self.0.iter().position(|inputs| inputs.key == key) {
             return Ok(known);
         }
-        self.0.push(read(asked, global)?);
+        self.0.push(read(key, global)?);
         Ok(self.0.len() - 1)
     }
 
-    pub(super) fn get(&self, number: usize) -> &Material {
+    pub(super) fn get(&self, number: usize) -> &Inputs {
         &self.0[number]
     }
 }
 
-fn read(asked: Asked, global: &Global) -> Result<Material> {
+fn read(key: InputKey, global: &Global) -> Result<Inputs> {
     let mut files = Vec::new();
-    let mut trace = traces::open(&asked.trace, global)?;
-    if let Some(path) = &asked.transform {
+    let mut trace = traces::open(&key.trace, global)?;
+    if let Some(path) = &key.transform {
         let program = text_file::read("jq program", path)?;
         trace = transformed(&trace, &program, path, global)?;
         files.push((TRANSFORM, program.into_bytes()));
     }
-    let mut overlay = Overlay::new(objects(&asked.overlay, global)?)?;
+    let mut overlay = Overlay::new(objects(&key.overlay, global)?)?;
     overlay.look_at(&trace)?;
     if !overlay.is_empty() {
         let objects: Vec<_> = overlay.objects().collect();
         files.push((OVERLAY, serde_saphyr::to_string_multiple(&objects)?.into_bytes()));
     }
     let mut nodes = Vec::new();
-    if let Some(path) = &asked.nodes {
+    if let Some(path) = &key.nodes {
         nodes = read_nodes(path, global)?;
         files.push((NODES, serde_saphyr::to_string_multiple(&nodes)?.into_bytes()));
     }
-    Ok(Material { asked, trace, overlay, nodes, files })
+    Ok(Inputs { key, trace, overlay, nodes, files })
 }
 
 /// The nodes of a file, as `kubectl get nodes -o yaml` prints them.
@@ -151,7 +151,7 @@ fn transformed(trace: &Trace, program: &str, path: &Path, global: &Global) -> Re
     let file = tempfile::NamedTempFile::new().context("cannot make a temporary file for the transformed trace")?;
     let out = std::io::BufWriter::new(file);
     let written = transform(trace, &program, Format::Native, out).with_context(named)?;
-    let file = written.out.into_inner().context("cannot write the transformed trace; is there room?")?;
+    let file = written.out.into_inner().context("cannot write the transformed trace; is there disk space?")?;
     Ok(trace::open_temporary(trace.name(), file.into_temp_path())?)
 }
 
@@ -173,8 +173,8 @@ fn objects(paths: &[String], global: &Global) -> Result<Vec<Object>> {
 }
 
 /// The scenario names what is in the run's own folder.
-pub(super) fn name_files(scenario: &mut Scenario, material: &Material) {
-    let has = |name: &str| material.files.iter().any(|(file, _)| *file == name);
+pub(super) fn name_files(scenario: &mut Scenario, inputs: &Inputs) {
+    let has = |name: &str| inputs.files.iter().any(|(file, _)| *file == name);
     scenario.trace.overlay = if has(OVERLAY) { vec![OVERLAY.to_owned()] } else { Vec::new() };
     scenario.trace.transform = has(TRANSFORM).then(|| TRANSFORM.to_owned());
     if has(NODES) {

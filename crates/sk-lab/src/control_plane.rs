@@ -14,9 +14,9 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
 use crate::certificates::Authority;
+use crate::child_process::{ChildProcess, Program, Supervision};
 use crate::error::{ControlError, StartError};
 use crate::folder::{ADMIN, Connection, Folder};
-use crate::leash::{Leash, Leashed, Program};
 use crate::options::{Component, Options};
 use crate::ports::{PortSource, Ports};
 use crate::probe::Probe;
@@ -34,20 +34,20 @@ const END_LIMIT: Duration = Duration::from_secs(30);
 pub struct ControlPlane {
     pub(crate) options: Options,
     pub(crate) programs: Programs,
-    leash: Leash,
+    supervision: Supervision,
     folder: Folder,
     ports: Ports,
-    running: BTreeMap<Component, Leashed>,
+    running: BTreeMap<Component, ChildProcess>,
     client: Client,
     took: Duration,
 }
 
 impl ControlPlane {
     /// Starts one and waits until all of it is ready. `place` is the folder for everything that it needs, which must be
-    /// empty; a temporary one, which goes with it, unless told.
+    /// empty; a temporary one, which goes with it, by default.
     pub async fn start(
         programs: &Programs,
-        leash: &Leash,
+        supervision: &Supervision,
         options: &Options,
         place: Option<&Path>,
     ) -> Result<Self, StartError> {
@@ -55,7 +55,7 @@ impl ControlPlane {
         let mut starts = 1;
         loop {
             let set = ports.next_set().map_err(StartError::Ports)?;
-            match Self::start_on(programs, leash, options, set, place).await {
+            match Self::start_on(programs, supervision, options, set, place).await {
                 Err(StartError::PortTaken { .. }) if starts < MAX_STARTS => starts += 1,
                 Err(StartError::PortTaken { component, tail, .. }) => {
                     return Err(StartError::PortTaken { component, starts, tail });
@@ -67,7 +67,7 @@ impl ControlPlane {
 
     async fn start_on(
         programs: &Programs,
-        leash: &Leash,
+        supervision: &Supervision,
         options: &Options,
         ports: Ports,
         place: Option<&Path>,
@@ -79,7 +79,7 @@ impl ControlPlane {
         let mut plane = Self {
             options: options.clone(),
             programs: programs.clone(),
-            leash: leash.clone(),
+            supervision: supervision.clone(),
             folder,
             ports,
             running: BTreeMap::new(),
@@ -131,9 +131,9 @@ impl ControlPlane {
         self.folder.connection(&self.options.name, &self.ports)
     }
 
-    /// How its programs are kept.
-    pub(crate) fn leash(&self) -> &Leash {
-        &self.leash
+    /// How its processes are supervised.
+    pub(crate) fn supervision(&self) -> &Supervision {
+        &self.supervision
     }
 
     /// The folder with one log per component.
@@ -163,12 +163,12 @@ impl ControlPlane {
 
     /// Asks a component to end (SIGTERM) and waits until it has.
     pub async fn stop(&mut self, component: Component) -> Result<(), ControlError> {
-        self.end(component, Leashed::ask_to_end).await
+        self.end(component, ChildProcess::ask_to_end).await
     }
 
     /// Kills a component (SIGKILL) and waits until it is gone.
     pub async fn kill(&mut self, component: Component) -> Result<(), ControlError> {
-        self.end(component, Leashed::kill).await
+        self.end(component, ChildProcess::kill).await
     }
 
     /// Stops a component if it runs, starts it again on the same port and data, and waits until it is ready.
@@ -186,7 +186,7 @@ impl ControlPlane {
         self.folder.configure_scheduler(self.options.scheduler.as_ref())
     }
 
-    async fn end(&mut self, component: Component, how: fn(&mut Leashed)) -> Result<(), ControlError> {
+    async fn end(&mut self, component: Component, how: fn(&mut ChildProcess)) -> Result<(), ControlError> {
         let mut process = self.running.remove(&component).ok_or(ControlError::NotRunning(component))?;
         how(&mut process);
         let ended = tokio::time::timeout(END_LIMIT, process.wait()).await;
@@ -223,23 +223,23 @@ impl ControlPlane {
         })
     }
 
-    fn spawn(&self, component: Component) -> Result<Leashed, StartError> {
+    fn spawn(&self, component: Component) -> Result<ChildProcess, StartError> {
         let program = self.programs.component(component)?;
         let arguments = command::arguments(component, &self.options, &self.folder, &self.ports);
-        let leashed = Program {
-            leash: self.leash.clone(),
+        let child = Program {
+            supervision: self.supervision.clone(),
             command: std::iter::once(program.clone().into()).chain(arguments.into_iter().map(Into::into)).collect(),
             env: command::environment(component, &self.folder),
             folder: Some(self.folder.path("")),
             log: self.folder.log(component),
             grace: GRACE,
         };
-        leashed.start().map_err(|source| StartError::Spawn { program, source })
+        child.start().map_err(|source| StartError::Spawn { program, source })
     }
 }
 
 impl ControlPlane {
-    /// Keeps the logs when it is dropped, and says where its folder is.
+    /// Keeps the logs when it is dropped; returns its folder.
     pub fn keep_logs(&mut self) -> PathBuf {
         self.folder.keep()
     }
@@ -249,7 +249,7 @@ impl ControlPlane {
         self.running.get_mut(&component)?.ended().map(|status| status.to_string())
     }
 
-    /// Ends everything, politely and in the order of need: those that need the others go first.
+    /// Stops everything with SIGTERM, dependents first.
     pub async fn shut_down(mut self) {
         while let Some((_, mut process)) = self.running.pop_last() {
             process.ask_to_end();

@@ -12,8 +12,8 @@ use crate::cli::{Global, RunArgs};
 use crate::progress::Lines;
 use crate::scenarios;
 
-/// A run that can be made by itself.
-pub(crate) struct Alone {
+/// A run that can be made on its own.
+pub(crate) struct SingleRun {
     /// The variant that it belongs to; empty if there is only one.
     pub(crate) variant: String,
     pub(crate) seed: u64,
@@ -26,22 +26,22 @@ pub(crate) struct Alone {
 }
 
 /// The runs that the arguments ask for, in order: all repetitions of the first variant come first.
-pub(crate) fn list(args: &RunArgs, global: &Global) -> Result<Vec<Alone>> {
+pub(crate) fn list(args: &RunArgs, global: &Global) -> Result<Vec<SingleRun>> {
     let resolved = scenarios::resolve(args)?;
     let planned = planned::plan(args, &resolved, false, global)?;
     let variant = |number: usize| planned.variants[number].label.clone();
-    let alone = planned.runs.iter().map(|run| Alone {
+    let runs = planned.runs.iter().map(|run| SingleRun {
         variant: variant(run.variant),
         seed: run.setup.settings.seed,
         name: run.name.clone(),
         run_id: run.run_id.clone(),
         scenario: run.text.clone(),
-        files: planned.materials.get(run.material).files.clone(),
+        files: planned.inputs.get(run.inputs).files.clone(),
     });
-    Ok(alone.collect())
+    Ok(runs.collect())
 }
 
-/// What a sweep knows of a run that it wants to be made.
+/// A planned run of a sweep.
 pub(crate) struct Wanted<'a> {
     /// Trace, scenario, seed, name and folder.
     pub(crate) args: &'a RunArgs,
@@ -57,7 +57,7 @@ pub(crate) fn id(args: &RunArgs, global: &Global) -> Result<String> {
     planned.runs.first().map(|run| run.run_id.clone()).context("the scenario asks for no run at all")
 }
 
-/// Makes one run, judges it and publishes it in its folder; nothing if somebody pressed Ctrl-C before it was whole.
+/// Makes one run, judges it and publishes it in its folder; nothing if Ctrl-C came before it was complete.
 pub(crate) fn make(wanted: &Wanted<'_>, lines: &Lines, global: &Global) -> Result<Option<Concluded>> {
     let mut resolved = scenarios::resolve(wanted.args)?;
     resolved.assumptions = wanted.assumptions.to_vec();

@@ -9,8 +9,8 @@ use crate::runs::RUNS;
 /// A change that shows how much of the cost is nodes that wait to be removed.
 const SOONER: &str = "autoscaler.scale-down-unneeded-time";
 
-/// Why somebody waited, or the report if nobody did; and the same run with a change.
-pub(super) fn of(args: &RunArgs, trace: &str, concluded: &Concluded) -> Vec<String> {
+/// `skctl why` for the first incident, or the report if there is none; and the same run with a change.
+pub(super) fn after(args: &RunArgs, trace: &str, concluded: &Concluded) -> Vec<String> {
     let Concluded { analysis, dir, .. } = concluded;
     let run = word_for(dir);
     let first = match analysis.incidents.first() {

@@ -14,9 +14,9 @@ use sk_record::{Warning, WarningKind};
 use super::lateness::{Figures, Lateness};
 use super::virtualise::LeftOut;
 
-/// How many different messages of one sort are told apart; the rest is counted as one. At most 20 × 1 KiB each.
+/// How many different messages of one sort are kept; the rest is counted as one. At most 20 × 1 KiB each.
 const MAX_MESSAGES: usize = 20;
-/// Of one message, so much is kept: the API server's longest are lists of field errors.
+/// How much of a message is kept: the API server's longest are lists of field errors.
 const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// An operation that is due.
@@ -30,7 +30,7 @@ pub(crate) struct Due {
 
 /// Counters of a run, shared. Clones are the same counters.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Arc<Mutex<Counts>>);
+pub(crate) struct Counters(Arc<Mutex<Counts>>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -43,7 +43,7 @@ struct Counts {
     namespaces_lost: BTreeMap<String, u64>,
 }
 
-/// What a run came to, as `cluster.json` beside the record's tables has it.
+/// The totals of a run, as in `cluster.json` beside the record's tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
@@ -77,15 +77,15 @@ pub struct Totals {
     pub rescheduled: u64,
     /// CronJobs, which the cluster fires by its own clock.
     pub cron_jobs: u64,
-    /// Objects of a watch that could not be understood and are missing in the record.
+    /// Objects of a watch that could not be parsed and are missing in the record.
     pub unreadable: u64,
-    /// Operations that never came to their turn, because the run was stopped.
+    /// Operations that were not carried out, because the run was stopped.
     pub abandoned: u64,
     /// How late operations were.
     pub lateness: Figures,
 }
 
-impl Tally {
+impl Counters {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         // Counters are whole at any moment, whatever panicked beside them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,9 +127,9 @@ impl Tally {
         *counts.left_out.entry(why).or_default() += 1;
     }
 
-    /// The API server refused an object for want of a right, and somebody can give it.
+    /// The API server refused an object for lack of a permission; `hint` says how to grant it.
     pub(crate) fn missing_right(&self, hint: &str) {
-        note(&mut self.counts().missing_rights, hint, "the driver has no right to replay other kinds either");
+        note(&mut self.counts().missing_rights, hint, "the driver lacks the permission to replay other kinds, too");
     }
 
     /// A namespace of the run was deleted, and not by the run.
@@ -177,8 +177,8 @@ impl Tally {
         for (why, count) in &counts.left_out {
             let message = match why {
                 LeftOut::Machinery => "objects that would change the cluster itself are not replayed",
-                LeftOut::MadeByControllers => "objects that the cluster's own controllers make are not replayed",
-                LeftOut::OpenToOutside => "objects that would take in traffic from outside are not replayed",
+                LeftOut::MadeByControllers => "objects that the cluster's own controllers create are not replayed",
+                LeftOut::OpenToOutside => "objects that would accept traffic from outside are not replayed",
             };
             warn("left-out", WarningKind::Note, message.to_owned(), *count);
         }
@@ -188,20 +188,20 @@ impl Tally {
              p99 {p99_ms:.0} ms, max {max_ms:.0} ms); replay it slower or on a larger control plane"
         );
         warn("lateness", WarningKind::Gap, message, late);
-        let message = "pods did not pass the driver's webhook: their delays and lives began late".to_owned();
+        let message = "pods bypassed the driver's webhook: their delays and lifetimes started late".to_owned();
         warn("webhook", WarningKind::Gap, message, totals.pods_without_webhook);
-        let message = "seconds in which the API server did not reach the driver's webhook: pods were refused meanwhile and came late";
+        let message = "seconds in which the API server did not reach the driver's webhook: pods were refused meanwhile and created late";
         let seconds = totals.webhook_outage_secs.ceil() as u64;
         warn("webhook-outage", WarningKind::Gap, message.to_owned(), seconds);
         let message = "requests of the run waited because the API server did not reach the driver's webhook".to_owned();
         warn("webhook-late", WarningKind::Gap, message, totals.webhook_failures);
-        let message = "claims were given volumes that hold nothing, whatever class of storage was recorded".to_owned();
+        let message = "claims got empty volumes, whatever StorageClass was recorded".to_owned();
         warn("volumes", WarningKind::Assumed, message, totals.volumes);
-        let message = "watched objects could not be understood and are missing in the record".to_owned();
+        let message = "watched objects could not be parsed and are missing in the record".to_owned();
         warn("unreadable", WarningKind::Gap, message, totals.unreadable);
         let message = "CronJobs fire by the cluster's own clock, not at the recorded times".to_owned();
         warn("cronjob-clock", WarningKind::Assumed, message, totals.cron_jobs);
-        let message = "bare pods were interrupted and made again".to_owned();
+        let message = "bare pods were interrupted and created again".to_owned();
         warn("rescheduled", WarningKind::Note, message, totals.rescheduled);
         let message = format!("replayed at {speed} times the recorded speed: controllers' own timers are not scaled");
         warn("speed", WarningKind::Assumed, message, u64::from(speed != 1.0));
@@ -231,29 +231,29 @@ mod tests {
 
     #[test]
     fn a_namespace_that_the_plan_has_added_is_an_operation_and_no_event() {
-        let tally = Tally::default();
-        [true, false, true].into_iter().for_each(|is_event| tally.answered(due(Duration::ZERO, is_event)));
-        assert_eq!((tally.totals().operations, tally.events()), (3, 2));
+        let counters = Counters::default();
+        [true, false, true].into_iter().for_each(|is_event| counters.answered(due(Duration::ZERO, is_event)));
+        assert_eq!((counters.totals().operations, counters.events()), (3, 2));
     }
 
     #[test]
     fn words_are_bounded_and_counted() {
-        let tally = Tally::default();
-        (0..50).for_each(|number| tally.refused(&object(&format!("a/p{number}")), &"x".repeat(5_000)));
-        let warnings = tally.warnings(1.0);
+        let counters = Counters::default();
+        (0..50).for_each(|number| counters.refused(&object(&format!("a/p{number}")), &"x".repeat(5_000)));
+        let warnings = counters.warnings(1.0);
         assert_eq!(warnings.len(), MAX_MESSAGES + 1);
         assert_eq!(warnings.iter().map(|warning| warning.count).sum::<u64>(), 50);
         assert!(warnings.iter().all(|warning| warning.message.len() <= MAX_MESSAGE_CHARS));
-        assert_eq!(tally.totals().refused, 50);
+        assert_eq!(counters.totals().refused, 50);
     }
 
     #[test]
     fn a_run_that_kept_up_has_nothing_to_say_and_one_that_did_not_says_how_late_it_was() {
-        let tally = Tally::default();
-        tally.answered(due(Duration::from_millis(5), true));
-        assert_eq!(tally.warnings(1.0), []);
-        tally.answered(due(Duration::from_secs(4), true));
-        let warnings = tally.warnings(50.0);
+        let counters = Counters::default();
+        counters.answered(due(Duration::from_millis(5), true));
+        assert_eq!(counters.warnings(1.0), []);
+        counters.answered(due(Duration::from_secs(4), true));
+        let warnings = counters.warnings(50.0);
         let codes: Vec<_> = warnings.iter().map(|warning| warning.code.as_str()).collect();
         assert_eq!(codes, ["lateness", "speed"]);
         assert!(warnings[0].message.contains("max 40"), "{}", warnings[0].message);

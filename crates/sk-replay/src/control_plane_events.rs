@@ -10,14 +10,14 @@ use sk_record::Error;
 
 use crate::record::Recorder;
 
-/// What is yet to be recorded.
-pub(crate) struct Told<'a> {
+/// Decisions and Events that are not recorded yet.
+pub(crate) struct ControlPlaneEvents<'a> {
     decisions: Peekable<IntoIter<Decision>>,
     events: Peekable<Iter<'a, Event>>,
 }
 
-impl<'a> Told<'a> {
-    /// All that was said. `events` is reused from one time to the next.
+impl<'a> ControlPlaneEvents<'a> {
+    /// Takes all from the engine. `events` is a buffer that is reused.
     pub(crate) fn of(engine: &mut Engine, events: &'a mut Vec<Event>) -> Self {
         events.clear();
         engine.move_events_to(events);

@@ -9,9 +9,9 @@ use sk_store::Location;
 use sk_store::location::{ParseLocationError, SaveError, send_files, shown};
 
 use super::controller::{Controller, ControllerError};
-use super::request::Patience;
+use super::request::RetryPolicy;
 
-/// Where the record goes.
+/// The destination of a record.
 #[derive(Clone, Debug)]
 pub enum Destination {
     /// A folder on this machine.
@@ -22,13 +22,13 @@ pub enum Destination {
     Controller(Controller),
 }
 
-/// Why a record did not arrive.
+/// Why a record could not be uploaded.
 #[derive(Debug, thiserror::Error)]
-pub enum DeliverError {
+pub enum UploadError {
     /// The record could not be written to its destination.
     #[error(transparent)]
     Record(#[from] sk_record::Error),
-    /// The place is none.
+    /// An invalid location.
     #[error("spec.record.path: {0}")]
     Place(#[from] ParseLocationError),
     /// The store refused.
@@ -43,20 +43,20 @@ pub enum DeliverError {
         /// How large it is.
         bytes: u64,
     },
-    /// The controller did not take it.
+    /// The controller refused it.
     #[error(transparent)]
     Controller(#[from] ControllerError),
     /// The run was asked to stop, and the store took longer than there was time.
-    #[error("the record was not sent in the time that a stopped run has")]
+    #[error("the record was not sent within the grace period of a stopped run")]
     NoTime,
-    /// The thread that was to do it broke off.
-    #[error("sending the record broke off")]
+    /// The upload panicked.
+    #[error("the thread that sends the record panicked; please report this")]
     Broken,
 }
 
 impl Destination {
     /// Where `spec.record.path` says, for one of several repetitions.
-    pub fn at(path: &str, repetition: Option<u32>) -> Result<Self, DeliverError> {
+    pub fn at(path: &str, repetition: Option<u32>) -> Result<Self, UploadError> {
         let path = match repetition {
             Some(repetition) => format!("{}/{repetition}", path.trim_end_matches('/')),
             None => path.trim_end_matches('/').to_owned(),
@@ -76,14 +76,14 @@ impl Destination {
         }
     }
 
-    /// Delivers a record, and says where it is now.
-    pub(crate) async fn deliver(
+    /// Uploads a record and returns its location.
+    pub(crate) async fn upload(
         &self,
         staged: Staged,
         simulation: &str,
         repetition: u32,
-        patience: &Patience,
-    ) -> Result<String, DeliverError> {
+        retry: &RetryPolicy,
+    ) -> Result<String, UploadError> {
         let folder = staged.publish()?;
         match self {
             Self::Folder(_) => Ok(folder.display().to_string()),
@@ -92,14 +92,14 @@ impl Destination {
                 // `run.json` goes last: whoever finds it finds a whole record.
                 let sending = tokio::task::spawn_blocking(move || send_files(&from, &to, "run.json"));
                 let sent = tokio::select! {
-                    sent = sending => sent.map_err(|_| DeliverError::Broken)?.map_err(DeliverError::Store),
-                    () = patience.over() => Err(DeliverError::NoTime),
+                    sent = sending => sent.map_err(|_| UploadError::Broken)?.map_err(UploadError::Store),
+                    () = retry.over() => Err(UploadError::NoTime),
                 };
                 sent.map(|()| shown(place))
             }
             Self::Controller(controller) => {
                 let path = format!("/records/{simulation}/{repetition}");
-                controller.send_record(&path, &folder, size(&folder)?, patience).await?;
+                controller.send_record(&path, &folder, size(&folder)?, retry).await?;
                 Ok(path)
             }
         }
@@ -107,12 +107,12 @@ impl Destination {
 }
 
 /// The bytes of a record's files.
-fn size(folder: &Path) -> Result<u64, DeliverError> {
+fn size(folder: &Path) -> Result<u64, UploadError> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         bytes += entry?.metadata()?.len();
     }
-    if bytes > archive::MAX_BYTES { Err(DeliverError::TooLarge { bytes }) } else { Ok(bytes) }
+    if bytes > archive::MAX_BYTES { Err(UploadError::TooLarge { bytes }) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::cluster::controller::tests::{Desk, listening, patience};
+    use crate::cluster::controller::tests::{FakeController, listening, retry};
 
     #[test]
     fn a_place_is_a_folder_here_or_in_a_store_and_each_repetition_has_its_own() {
@@ -134,17 +134,17 @@ mod tests {
     #[tokio::test]
     async fn a_record_is_packed_while_it_is_sent_and_begins_anew_when_a_try_fails() {
         let folder = tempfile::tempdir().unwrap();
-        let desk = Desk { refusals: Arc::new(Mutex::new(1)), ..Desk::default() };
-        let controller = listening(folder.path(), desk.clone()).await;
+        let fake = FakeController { refusals: Arc::new(Mutex::new(1)), ..FakeController::default() };
+        let controller = listening(folder.path(), fake.clone()).await;
         let mut writer = sk_record::Writer::create(&folder.path().join("scratch/run"), "s-1").unwrap();
         let large = vec![7; 5_000_000];
         writer.add_file("large.bin", &large).unwrap();
         let staged = writer.finish(&meta()).unwrap();
-        let place = Destination::Controller(controller).deliver(staged, "s", 3, &patience()).await.unwrap();
+        let place = Destination::Controller(controller).upload(staged, "s", 3, &retry()).await.unwrap();
         assert_eq!(place, "/records/s/3");
-        let paths: Vec<_> = desk.heard.lock().unwrap().iter().map(|(path, ..)| path.clone()).collect();
+        let paths: Vec<_> = fake.heard.lock().unwrap().iter().map(|(path, ..)| path.clone()).collect();
         assert_eq!(paths, ["PUT /records/s/3", "PUT /records/s/3"]);
-        let bodies = desk.bodies.lock().unwrap();
+        let bodies = fake.bodies.lock().unwrap();
         assert_eq!(bodies[0], bodies[1]);
         archive::unpack(&bodies[1][..], &folder.path().join("there")).unwrap();
         let there = sk_record::Run::open(&folder.path().join("there")).unwrap();

@@ -18,13 +18,13 @@ use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::pid_file::Named;
 
-/// How long guard may take to end itself and its program after the leash is cut: SIGKILL is quick, two busy cores not.
+/// How long guard may take to end itself and its program after its pipe closes: SIGKILL is quick, two busy cores not.
 const END_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
-/// How a program is kept from outliving us.
+/// How a child process is kept from outliving us.
 #[derive(Clone, Debug)]
-pub enum Leash {
+pub enum Supervision {
     /// By the guard program at this path.
     Guard(PathBuf),
     /// By a program of ours that calls [`become_program`].
@@ -36,15 +36,15 @@ pub enum Leash {
     },
 }
 
-/// What is to be run.
+/// The program to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
-    pub(crate) leash: Leash,
+    pub(crate) supervision: Supervision,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
     /// Environment variables besides ours.
     pub(crate) env: Vec<(OsString, OsString)>,
-    /// Where it runs; here unless told.
+    /// Its working directory; by default ours.
     pub(crate) folder: Option<PathBuf>,
     /// Where its output is appended; the file's name is the process's too.
     pub(crate) log: PathBuf,
@@ -52,9 +52,9 @@ pub(crate) struct Program {
     pub(crate) grace: Duration,
 }
 
-/// A running program on its leash.
+/// A running child process.
 #[derive(Debug)]
-pub(crate) struct Leashed {
+pub(crate) struct ChildProcess {
     process: Child,
     hold: Hold,
     grace: Duration,
@@ -64,23 +64,22 @@ pub(crate) struct Leashed {
 
 #[derive(Debug)]
 enum Hold {
-    /// Orders to guard; none once the leash is cut.
+    /// The pipe to guard; `None` once it is closed.
     Pipe(Option<ChildStdin>),
     /// We are the parent ourselves.
     Parent { pid_file: PathBuf },
 }
 
 impl Program {
-    /// Starts it.
-    pub(crate) fn start(&self) -> io::Result<Leashed> {
+    pub(crate) fn start(&self) -> io::Result<ChildProcess> {
         let log = open_log(&self.log)?;
-        let (mut command, stdin, pid_file) = match &self.leash {
-            Leash::Guard(guard) => {
+        let (mut command, stdin, pid_file) = match &self.supervision {
+            Supervision::Guard(guard) => {
                 let mut command = Command::new(guard);
                 command.args(["-grace", &format!("{}ms", self.grace.as_millis())]);
                 (command, Stdio::piped(), None)
             }
-            Leash::PidFile { launcher, folder } => {
+            Supervision::PidFile { launcher, folder } => {
                 let name = self.log.file_stem().unwrap_or_else(|| OsStr::new("program")).to_string_lossy();
                 let pid_file = folder.join(format!("{name}.json"));
                 let (program, words) = launcher.split_first().ok_or_else(|| io::Error::other("no launcher"))?;
@@ -100,12 +99,12 @@ impl Program {
             Some(pid_file) => Hold::Parent { pid_file },
             None => Hold::Pipe(process.stdin.take()),
         };
-        Ok(Leashed { process, hold, grace: self.grace, deadline: None })
+        Ok(ChildProcess { process, hold, grace: self.grace, deadline: None })
     }
 }
 
-impl Leashed {
-    /// How it ended, if it has. One that was asked to end and has had its grace is killed.
+impl ChildProcess {
+    /// Its exit status, if it has ended. Kills it if its grace period is over.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         let status = self.process.try_wait().expect("it is our child, and nobody else waits for it");
         if status.is_none() && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -114,7 +113,7 @@ impl Leashed {
         status
     }
 
-    /// Waits until it ends by itself or by what it was told.
+    /// Waits until it ends.
     pub(crate) async fn wait(&mut self) -> ExitStatus {
         loop {
             if let Some(status) = self.ended() {
@@ -148,14 +147,14 @@ impl Leashed {
     }
 }
 
-/// A leash that cannot be written to has no program at its end any more.
+/// Writes a command to guard. A pipe that cannot be written to has no process at its end any more.
 fn order(pipe: Option<&mut ChildStdin>, order: &str) {
     if let Some(pipe) = pipe {
         let _ = writeln!(pipe, "{order}");
     }
 }
 
-impl Drop for Leashed {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         match &mut self.hold {
             Hold::Pipe(pipe) => *pipe = None,

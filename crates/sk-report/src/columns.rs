@@ -1,6 +1,6 @@
 //! How a figure is shown: its label, its unit, and which direction is better.
 //!
-//! [`crate::figures::SHOWN`] and the two lists of columns say once which figures are shown and in which order; the
+//! [`crate::figures::RUN_COLUMNS`] and the two lists of columns say once which figures are shown and in which order; the
 //! comparison, Markdown, CSV and the page's tables all read them. A value is looked up in the tree of figures by its
 //! path.
 
@@ -8,17 +8,17 @@ use sk_core::SimDuration;
 
 use crate::analysis::Analysis;
 use crate::figure::{Figure, ToFigure};
-use crate::figures::SHOWN;
+use crate::figures::RUN_COLUMNS;
 use crate::words;
 
 /// The shown figures that a run has, with their labels and values for people.
-pub fn rows(analysis: &Analysis) -> impl Iterator<Item = (&'static Shown, &'static str, String)> {
+pub fn rows(analysis: &Analysis) -> impl Iterator<Item = (&'static Column, &'static str, String)> {
     let figures = analysis.summary.figure();
     let hours = analysis.window.length().as_secs_f64() / 3_600.0;
     let currency = &analysis.meta.currency;
-    SHOWN.iter().filter_map(move |shown| {
-        let value = shown.value(&figures, hours)?;
-        Some((shown, shown.label, shown.unit.text(value, currency)))
+    RUN_COLUMNS.iter().filter_map(move |column| {
+        let value = column.value(&figures, hours)?;
+        Some((column, column.label, column.unit.text(value, currency)))
     })
 }
 
@@ -50,12 +50,12 @@ pub enum Unit {
     Share,
 }
 
-/// One figure as people meet it.
+/// How one figure is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct Column {
     /// Its path in the tree.
     pub path: &'static str,
-    /// What people call it.
+    /// Its label.
     pub label: &'static str,
     /// How it is written.
     pub unit: Unit,
@@ -65,7 +65,7 @@ pub struct Shown {
     pub is_rare: bool,
 }
 
-impl Shown {
+impl Column {
     /// A figure of which less is better.
     pub(crate) const fn lower(path: &'static str, label: &'static str, unit: Unit) -> Self {
         Self { path, label, unit, better: Better::Lower, is_rare: false }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::analysis::Analysis;
 use crate::assertion::Verdict;
+use crate::escape::json_in_terminal;
 use crate::figure::ToFigure;
 use crate::gaps::Gap;
 use crate::verdict::{Judged, Judgement};
@@ -22,7 +23,7 @@ pub fn render(analysis: &Analysis, judgement: &Judgement) -> Result<String, serd
     if let Value::Object(figures) = serde_json::to_value(analysis.summary.figure())? {
         summary.extend(figures);
     }
-    Ok(serde_json::to_string_pretty(&summary)? + "\n")
+    Ok(json_in_terminal(&serde_json::to_string_pretty(&summary)?).into_owned() + "\n")
 }
 
 fn assertion(verdict: &Verdict, judged: &Judged) -> Value {

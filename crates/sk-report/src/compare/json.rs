@@ -9,6 +9,7 @@ use super::study::Study;
 use super::study::parameters::{Effect, Parameter, Setting};
 use super::study::tradeoff::{COST, Point, WAITING};
 use crate::assertion::Evaluated;
+use crate::escape::json_in_terminal;
 use crate::figure::ToFigure;
 
 /// The whole document.
@@ -65,7 +66,7 @@ pub fn render(comparison: &Comparison) -> Result<String, serde_json::Error> {
         "fidelity": fidelity?, "assertions": assertions, "study": comparison.study.as_ref().map(study),
         "columns": columns?, "rows": rows, "differs": differs, "moved": moved, "cautions": comparison.cautions(),
     });
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    Ok(json_in_terminal(&serde_json::to_string_pretty(&document)?).into_owned() + "\n")
 }
 
 /// Cost against waiting and the parameters, with columns by their numbers.

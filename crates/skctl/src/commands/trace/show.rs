@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::Result;
 use indicatif::HumanCount;
 use sk_core::Gvk;
+use sk_report::escape::json_in_terminal;
 use sk_store::Trace;
 use sk_trace::show::{Summary, ValueRow, show, values};
 
@@ -89,6 +90,6 @@ impl Listing {
     fn json(&mut self, out: &mut impl Write, row: ValueRow<'_>) -> io::Result<()> {
         out.write_all(if self.is_begun { b",\n" } else { b"[\n" })?;
         self.is_begun = true;
-        Ok(serde_json::to_writer(out, &row)?)
+        out.write_all(json_in_terminal(&serde_json::to_string(&row)?).as_bytes())
     }
 }

@@ -184,7 +184,7 @@ fn trigger(trigger: Trigger) -> TriggerWord {
 }
 
 /// Each option with its scores, which of them was chosen and why, and the groups that were none: `small: 3 nodes for 7 pods,
-/// waste 0.24, chosen by least-waste; big: 1 node for 9 pods, waste 0.61; gpu: node(s) had untolerated taint(s)`.
+/// waste 24.00%, chosen by least-waste; big: 1 node for 9 pods, waste 61.30%; gpu: node(s) had untolerated taint(s)`.
 fn listed(
     options: &[Choice],
     plan: Option<&Resize>,
@@ -193,12 +193,13 @@ fn listed(
 ) -> Option<String> {
     let one = |choice: &Choice| {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
-        let waste = choice.waste as f64 / 1e6;
+        // As in cluster-autoscaler's log: the mean of CPU and memory.
+        let waste = choice.waste as f64 / 2e4;
         let (nodes, pods) = (choice.nodes, choice.pods);
         let price = choice.price.map_or_else(String::new, |price| format!(", price score {price:.3}"));
         let chosen = plan.filter(|resize| resize.group == choice.group).map(|_| chosen(because)).unwrap_or_default();
         format!(
-            "{}: {nodes} node{} for {pods} pod{}, waste {waste:.2}{price}{chosen}",
+            "{}: {nodes} node{} for {pods} pod{}, waste {waste:.2}%{price}{chosen}",
             choice.group,
             plural(nodes),
             plural(pods)

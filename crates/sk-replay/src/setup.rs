@@ -246,6 +246,7 @@ fn autoscaler(scenario: &Scenario) -> Autoscaler {
         daemonset_eviction_for_occupied_nodes: written.daemonset_eviction_for_occupied_nodes,
         daemonset_eviction_for_empty_nodes: written.daemonset_eviction_for_empty_nodes,
         skip_nodes_with_system_pods: written.skip_nodes_with_system_pods,
+        blocking_system_pod_distruption_timeout: written.blocking_system_pod_distruption_timeout,
         skip_nodes_with_local_storage: written.skip_nodes_with_local_storage,
         skip_nodes_with_custom_controller_pods: written.skip_nodes_with_custom_controller_pods,
         ..Autoscaler::default()

@@ -195,6 +195,10 @@ pub struct Autoscaler {
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
     pub skip_nodes_with_system_pods: bool,
+    /// How old such a pod gets before it no longer keeps its node. Default: `1h`.
+    #[serde(with = "spelling::duration")]
+    #[schemars(schema_with = "schema::duration")]
+    pub blocking_system_pod_distruption_timeout: SimDuration,
     /// Whether nodes with pods that keep something on the node stay. Default: true.
     #[serde(with = "spelling::flag")]
     #[schemars(schema_with = "schema::flag_switch")]
@@ -258,6 +262,7 @@ impl Default for Autoscaler {
             daemonset_eviction_for_occupied_nodes: true,
             daemonset_eviction_for_empty_nodes: false,
             skip_nodes_with_system_pods: true,
+            blocking_system_pod_distruption_timeout: SimDuration::from_mins(60),
             skip_nodes_with_local_storage: true,
             skip_nodes_with_custom_controller_pods: true,
             min_replica_count: 0,

@@ -112,11 +112,11 @@ impl Flag for bool {
 }
 
 impl Flag for u32 {
-    const WHAT: &'static str = "a whole number, not below 0";
+    const WHAT: &'static str = "a whole number from 0 to 4294967295";
 }
 
 impl Flag for i32 {
-    const WHAT: &'static str = "a whole number";
+    const WHAT: &'static str = "a whole number from -2147483648 to 2147483647";
 }
 
 impl Flag for f64 {

@@ -117,9 +117,9 @@ fn flags_of_cluster_autoscaler_are_taken_as_pasted_or_refused_by_name() {
 
 #[test]
 fn flags_that_cannot_matter_are_taken_and_named() {
-    let pasted = "autoscaler: {v: 4, leader-elect: false, cloud-provider: aws, skip-headers: true, scan-interval: 5s}";
+    let pasted = "autoscaler: {v: 4, leader-elect: false, cloud-provider: aws, pending-pods-batching-timeout: 9s, scan-interval: 5s}";
     let autoscaler = Scenario::parse("pack.yaml", &format!("{SMALLEST}{pasted}")).unwrap().autoscaler;
-    assert_eq!(autoscaler.ignored, ["v", "leader-elect", "cloud-provider", "skip-headers"]);
+    assert_eq!(autoscaler.ignored, ["v", "leader-elect", "cloud-provider", "pending-pods-batching-timeout"]);
     assert_eq!(autoscaler.scan_interval, SimDuration::from_secs(5));
 }
 
@@ -179,6 +179,13 @@ fn a_flag_that_is_not_modelled_may_say_what_is_so_anyway() {
         taken += 1;
     }
     assert!(taken > 20, "{taken}");
+    // Switches that are off there, which the recordings' list of defaults does not have.
+    for flag in
+        ["async-node-groups", "enable-provisioning-requests", "force-delete-failed-nodes", "capacity-quotas-enabled"]
+    {
+        let scenario = Scenario::parse("pack.yaml", &format!("{SMALLEST}autoscaler: {{{flag}: false}}"));
+        assert_eq!(scenario.unwrap().autoscaler.ignored, [flag]);
+    }
 }
 
 #[test]
@@ -187,8 +194,13 @@ fn flags_that_are_not_modelled_are_refused_in_their_own_words() {
         ("nodes: 1:3:a", "groups and their sizes stand under `cluster.groups`"),
         ("max-empty-bulk-delete: 5", "write `max-scale-down-parallelism` instead"),
         ("startup-taint: [x]", "and no others while they start"),
-        ("scale-up-from-zero: false", "write `max: 0`"),
+        ("scale-up-from-zero: false", "leave out a group that must not grow"),
         ("max-pod-eviction-time: 5m", "for two minutes"),
+        ("scale-from-unschedulable: true", "a cordoned node is no template"),
+        ("parallel-scale-up: true", "use `salvo-scale-up`"),
+        ("force-ds: true", "too small for all of its DaemonSets' pods"),
+        ("bypassed-scheduler-names: [mine]", "pods of every scheduler call for nodes"),
+        ("feature-gates: \"A=true\"", "has the gates of Kubernetes 1.36 at their defaults"),
     ] {
         let said = error(&format!("{SMALLEST}autoscaler: {{{flag}}}"));
         assert!(said.starts_with("pack.yaml:10:14: autoscaler."), "{said}");

@@ -69,9 +69,7 @@ impl Rules<'_> {
         if is_bare || (owner.is_some() && !known && self.flags.skip_nodes_with_custom_controller_pods) {
             return Some(format!("{} is not replicated", pod.key));
         }
-        let of_the_system = pod.key.namespace.as_deref() == Some("kube-system");
-        let is_guarded = allowance.covers(pod) && self.flags.follows(Rule::GuardedSystemPodsMove);
-        if self.flags.skip_nodes_with_system_pods && of_the_system && !is_guarded {
+        if self.flags.skip_nodes_with_system_pods && self.is_bound_to_the_system(pod, allowance) {
             let what = "non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present";
             return Some(format!("{what}: {}", pod.key.name));
         }
@@ -83,6 +81,15 @@ impl Rules<'_> {
         }
         let is_held = !allowance.allows(pod) && self.flags.follows(Rule::BudgetsBlock);
         is_held.then(|| format!("not enough pod disruption budget to move {}", pod.key))
+    }
+
+    /// A pod of the system that no budget guards, unless it is so old that it keeps its node no longer.
+    fn is_bound_to_the_system(&self, pod: &Object, allowance: &Allowance<'_>) -> bool {
+        let of_the_system = pod.key.namespace.as_deref() == Some("kube-system");
+        let is_guarded = allowance.covers(pod) && self.flags.follows(Rule::GuardedSystemPodsMove);
+        // Kubernetes keeps the time of creation in whole seconds.
+        let age = self.now.since(SimTime::from_secs(pod.created.as_secs()));
+        of_the_system && !is_guarded && age <= self.flags.blocking_system_pod_distruption_timeout
     }
 
     /// Volumes whose content is lost with the node, other than those in memory and those that the pod declares to be of no

@@ -97,6 +97,8 @@ pub struct Autoscaler {
     pub daemonset_eviction_for_empty_nodes: bool,
     /// `skip-nodes-with-system-pods`
     pub skip_nodes_with_system_pods: bool,
+    /// `blocking-system-pod-distruption-timeout`: older pods of the system keep no node.
+    pub blocking_system_pod_distruption_timeout: SimDuration,
     /// `skip-nodes-with-local-storage`
     pub skip_nodes_with_local_storage: bool,
     /// `skip-nodes-with-custom-controller-pods`
@@ -177,6 +179,7 @@ impl Default for Autoscaler {
             daemonset_eviction_for_occupied_nodes: true,
             daemonset_eviction_for_empty_nodes: false,
             skip_nodes_with_system_pods: true,
+            blocking_system_pod_distruption_timeout: SimDuration::from_mins(60),
             skip_nodes_with_local_storage: true,
             skip_nodes_with_custom_controller_pods: true,
             min_replica_count: 0,

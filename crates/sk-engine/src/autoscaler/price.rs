@@ -10,7 +10,7 @@
 //! GPU do not get them.
 
 use sk_core::SmolStr;
-use sk_scheduler::NodeSpec;
+use sk_scheduler::{NodeSpec, PodClass};
 
 use super::groups::Group;
 use super::view::Amount;
@@ -69,6 +69,11 @@ impl Prices {
 pub(super) fn gpu_of(node: &NodeSpec) -> Option<&SmolStr> {
     let has = |name: &str| node.scalars.get_key_value(name).filter(|(_, amount)| **amount > 0).map(|(name, _)| name);
     GPUS.into_iter().find_map(has)
+}
+
+/// Does a pod of this class ask for GPUs?
+pub(super) fn asks_for_gpus(class: &PodClass) -> bool {
+    class.shape.requests.scalars.iter().any(|(name, _)| GPUS.contains(&name.as_str()))
 }
 
 fn base(amount: Amount) -> f64 {

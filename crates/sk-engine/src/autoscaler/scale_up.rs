@@ -19,10 +19,13 @@ use super::price::Prices;
 use super::rules::Rule;
 use super::template::{Template, TemplateNode};
 use super::view::{Amount, Likeness, PodView, View};
-use super::{drain, filters, similar};
+use super::{drain, filters, price, similar};
 
 /// While all pods without a place are younger than this, more may come (`unschedulablePodTimeBuffer`).
 const YOUNG: SimDuration = SimDuration::from_secs(2);
+/// While all that ask for GPUs are younger than this, more may come: such nodes are dear
+/// (`unschedulablePodWithGpuTimeBuffer`).
+const YOUNG_WITH_GPU: SimDuration = SimDuration::from_secs(30);
 /// A pod's own `new-pod-scale-up-delay`.
 const POD_DELAY: &str = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
 const GIB: i64 = 1 << 30;
@@ -133,7 +136,7 @@ impl<'a> Search<'a> {
             let reason = "max total nodes in cluster reached".to_owned();
             let refused = vec![Refused { pods: helpless, reason, groups: Vec::new() }];
             ScaleUp { full: true, refused, ..ScaleUp::default() }
-        } else if follows(Rule::YoungPodsWait) && helpless.iter().all(|pod| self.is_young(pod)) {
+        } else if follows(Rule::YoungPodsWait) && self.are_new(&helpless) {
             ScaleUp { waits: true, ..ScaleUp::default() }
         } else {
             self.rounds(&mut helpless)
@@ -216,6 +219,14 @@ impl<'a> Search<'a> {
 
     fn is_young(&self, pod: &PodView) -> bool {
         self.age(pod) < YOUNG
+    }
+
+    /// May more pods come that would better be helped together with these (`allPodsAreNew`)?
+    fn are_new(&self, pods: &[PodView]) -> bool {
+        let cluster = &self.view.what_if.cluster;
+        let mut accelerated = pods.iter().filter(|pod| price::asks_for_gpus(cluster.class(pod.class))).peekable();
+        let has_gpus = accelerated.peek().is_some();
+        pods.iter().all(|pod| self.is_young(pod)) || (has_gpus && accelerated.all(|pod| self.age(pod) < YOUNG_WITH_GPU))
     }
 
     fn is_too_new(&self, pod: &PodView) -> bool {

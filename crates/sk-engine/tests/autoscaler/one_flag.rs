@@ -11,7 +11,7 @@ use sk_engine::kinds::NODE;
 use sk_engine::{Autoscaler, Engine, Limits, NodeGroup};
 
 use crate::rules::{BY_FLAG, NOT_SHOWN};
-use crate::small::{after, create, daemon_set, deploy, engine, events, group, sizes};
+use crate::small::{after, create, daemon_set, deploy, deployment, engine, events, group, sizes};
 
 type Change = fn(&mut Autoscaler);
 
@@ -96,6 +96,13 @@ const CASES: &[Case] = &[
             flags.daemonset_eviction_for_empty_nodes = true;
         },
         "1 evicted",
+    ),
+    (
+        "blocking-system-pod-distruption-timeout",
+        of_the_system,
+        "one goes after 71",
+        |flags| flags.blocking_system_pod_distruption_timeout = mins(20),
+        "one goes after 31",
     ),
     ("min-replica-count", lone_replicas, "1 left", |flags| flags.min_replica_count = 2, "2 left"),
 ];
@@ -226,6 +233,22 @@ fn lone_replicas(change: Change) -> String {
     deploy(&mut engine, "other", 1, &json!({"cpu": "1500m"}));
     engine.advance_to(after(30));
     format!("{} left", count(&engine))
+}
+
+/// A pod of the system on each of two nodes; one node would do.
+fn of_the_system(change: Change) -> String {
+    let mut engine = engine(vec![standing(2)], flags(change));
+    for name in ["dns", "metrics"] {
+        let requests = json!({"cpu": "1500m"});
+        let mut deployment = deployment(name, 1, &requests);
+        deployment["metadata"]["namespace"] = json!("kube-system");
+        create(&mut engine, deployment);
+    }
+    let gone = (1..120).find(|minute| {
+        engine.advance_to(after(*minute));
+        count(&engine) == 1
+    });
+    gone.map_or("both stay".to_owned(), |minute| format!("one goes after {minute}"))
 }
 
 /// Is there a small cluster for the flag?

@@ -1,5 +1,6 @@
 //! Watches a random workload for what must never happen: a group above its maximum or below its minimum, a pod that is evicted
-//! against its budget or its owner's will, a node that goes before its time, a node of a group without stock.
+//! against its budget or its owner's will, a node that goes before its time or too soon after others came, a node of a group
+//! without stock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,9 @@ use crate::swarm::{GUARDED, LIMITED};
 #[derive(Default)]
 pub(crate) struct Referee {
     seed: u64,
-    nodes: BTreeMap<ObjectKey, SimTime>,
+    nodes: BTreeSet<ObjectKey>,
+    /// When the last node came that was asked for.
+    last_added: Option<SimTime>,
     /// By node: what is asked of it.
     usage: BTreeMap<SmolStr, Usage>,
     pub(crate) evicted: usize,
@@ -139,7 +142,11 @@ impl Referee {
         let object = &event.object;
         let node = object.node().expect("a node");
         match event.change {
-            Change::Added => drop(self.nodes.insert(object.key.clone(), event.at)),
+            Change::Added => {
+                self.nodes.insert(object.key.clone());
+                // The first nodes are there, and ready, from the start.
+                self.last_added = Some(event.at).filter(|_| !node.is_ready()).or(self.last_added);
+            }
             Change::Modified => {}
             Change::Deleted => {
                 self.nodes.remove(&object.key);
@@ -147,7 +154,7 @@ impl Referee {
             }
         }
         let of_group =
-            |name: &SmolStr| self.nodes.keys().filter(|key| key.name.starts_with(&format!("{name}-"))).count();
+            |name: &SmolStr| self.nodes.iter().filter(|key| key.name.starts_with(&format!("{name}-"))).count();
         let name = object.meta.labels.get(&NODE_GROUP).expect("every node has its group");
         let group = settings.groups.iter().find(|group| group.name == *name).expect("the group is known");
         let size = of_group(name);
@@ -160,7 +167,7 @@ impl Referee {
         assert!(size <= group.max as usize, "{name} has {size} nodes of at most {}", group.max);
         assert!(
             size >= group.min as usize || event.change == Change::Added,
-            "{name} has {size} nodes of {}",
+            "{name} has {size} nodes, fewer than its minimum of {}",
             group.min
         );
         let is_marked = |object: &Object| {
@@ -173,6 +180,10 @@ impl Referee {
             let waited = event.at.since(since);
             let unneeded_time = settings.autoscaler.scale_down_unneeded_time;
             assert!(waited >= unneeded_time, "{} goes after {waited:?}", object.key);
+            // A node comes a moment after the decision, from which the time counts.
+            let delay = settings.autoscaler.scale_down_delay_after_add - SimDuration::from_secs(1);
+            let calm = self.last_added.map(|last| event.at.since(last));
+            assert!(calm.is_none_or(|calm| calm >= delay), "{} goes {calm:?} after a node was added", object.key);
             let usage = self.usage.entry(object.key.name.clone()).or_default();
             usage.note(capacity(&object.key.name, settings), event.at, settings);
             let idle = usage.last_needed.map(|last| event.at.since(last));

@@ -36,17 +36,22 @@ pub(crate) fn after(mins: i64) -> SimTime {
 }
 
 pub(crate) fn deploy(engine: &mut Engine, name: &str, replicas: u32, requests: &Value) {
+    let deployment = deployment(name, replicas, requests);
+    engine.handle(Request::apply(Object::from_json(deployment).expect("a deployment"))).expect("it is taken");
+}
+
+/// A Deployment of pods that ask for so much.
+pub(crate) fn deployment(name: &str, replicas: u32, requests: &Value) -> Value {
     let spec = json!({"containers": [{
         "name": "main", "image": "app:1", "resources": {"requests": requests, "limits": requests},
     }]});
-    let deployment = json!({
+    json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "replicas": replicas, "selector": {"matchLabels": {"app": name}},
             "template": {"metadata": {"labels": {"app": name}}, "spec": spec},
         },
-    });
-    engine.handle(Request::apply(Object::from_json(deployment).expect("a deployment"))).expect("it is taken");
+    })
 }
 
 /// How many nodes each group has.

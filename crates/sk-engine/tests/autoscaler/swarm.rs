@@ -192,8 +192,10 @@ fn is_caught(play: impl Fn(u64) + std::panic::RefUnwindSafe, words: &str) -> boo
 
 #[test]
 fn the_swarm_notices_an_autoscaler_that_breaks_what_must_never_happen() {
-    let broken: [(Break, &str); 4] = [
+    let broken: [(Break, &str); 6] = [
         (|flags| flags.without = Some(Rule::GroupMaximum), "nodes of at most"),
+        (|flags| flags.without = Some(Rule::RemovalsCountForMinimum), "fewer than its minimum"),
+        (|flags| flags.without = Some(Rule::DelayAfterAdd), "after a node was added"),
         (|flags| flags.without = Some(Rule::UnsafePodsBlock), "was evicted against its owner's will"),
         (|flags| flags.scale_down_unneeded_time = SimDuration::ZERO, "goes after"),
         (|flags| flags.without = Some(Rule::UnneededTimeRestarts), "was needed"),

@@ -131,6 +131,25 @@ fn of_a_node_with_gpus_only_their_share_counts() {
 }
 
 #[test]
+fn pods_that_ask_for_gpus_are_waited_for_longer_because_more_of_them_may_come() {
+    let asked_at = |requests: &serde_json::Value| {
+        let mut accelerated = group("gpu", 8, 1.0);
+        for amounts in [&mut accelerated.capacity, &mut accelerated.allocatable] {
+            amounts.insert("nvidia.com/gpu".into(), "4".parse().expect("a quantity"));
+        }
+        let mut engine = engine(vec![accelerated], Autoscaler::default());
+        deploy(&mut engine, "train", 1, requests);
+        engine.advance_to(after(2));
+        let grows = |decision: &&Decision| matches!(decision.verdict, Verdict::ScaleUp { .. });
+        let decisions = engine.take_decisions();
+        let at = decisions.iter().find(grows).expect("a node is asked for").at;
+        at.since(after(0)).as_secs_f64().round()
+    };
+    assert_eq!(asked_at(&json!({"cpu": "1"})), 10.0, "the first loop");
+    assert_eq!(asked_at(&json!({"cpu": "1", "nvidia.com/gpu": "1"})), 30.0, "the first after half a minute");
+}
+
+#[test]
 fn what_a_daemon_set_takes_of_every_node_is_not_there_for_pods() {
     let mut slotted = group("only", 4, 1.0);
     for amounts in [&mut slotted.capacity, &mut slotted.allocatable] {

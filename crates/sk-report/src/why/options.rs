@@ -1,4 +1,4 @@
-//! What the autoscaler reported of each group when it decided about pods: `small: 3 nodes for 7 pods, waste 0.24,
+//! What the autoscaler reported of each group when it decided about pods: `small: 3 nodes for 7 pods, waste 24.00%,
 //! chosen by least-waste; gpu: node(s) had untolerated taint(s)`, as the record has it.
 
 /// A group as a decision saw it.
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn a_group_that_may_not_grow_now_is_not_one_that_repels() {
-        let options = "small: 3 nodes for 7 pods, waste 0.24, chosen by least-waste; big: max node group size reached; gpu: \
+        let options = "small: 3 nodes for 7 pods, waste 24.00%, chosen by least-waste; big: max node group size reached; gpu: \
                        node(s) had untolerated taint(s), Insufficient cpu";
         let gpu = Stance::Repels("node(s) had untolerated taint(s), Insufficient cpu");
         let read: Vec<_> = read(options).collect();

@@ -3,23 +3,28 @@
 
 /// Flags that are not modelled for one reason.
 pub(super) struct Family {
-    /// Each with its default, as cluster-autoscaler 1.36.1 prints it, where that is known: a flag that says what is so anyway
-    /// changes nothing, and is ignored.
+    /// Each with its default, as cluster-autoscaler 1.36.1 prints it or its `config/flags/flags.go` has it, where that is
+    /// known: a flag that says what is so anyway changes nothing, and is ignored.
     flags: &'static [(&'static str, Option<&'static str>)],
     /// What is so instead, and what to do.
     pub(super) words: &'static str,
 }
 
+/// What a switch that is off by default is written with.
+const OFF: Option<&str> = Some("false");
+/// The same of a list that is empty by default.
+const NONE: Option<&str> = Some("[]");
+
 /// Not modelled.
-const FAMILIES: [Family; 21] = [
+const FAMILIES: [Family; 27] = [
     Family {
-        flags: &[("nodes", None), ("node-group-auto-discovery", None)],
+        flags: &[("nodes", NONE), ("node-group-auto-discovery", NONE)],
         words: "groups and their sizes stand under `cluster.groups`: write them there, and remove it",
     },
     Family {
         flags: &[
-            ("async-node-groups", None),
-            ("node-autoprovisioning-enabled", None),
+            ("async-node-groups", OFF),
+            ("node-autoprovisioning-enabled", OFF),
             ("max-autoprovisioned-node-group-count", None),
         ],
         words: "no groups are made during a run: write those that there can be under `cluster.groups`, and remove it",
@@ -33,8 +38,24 @@ const FAMILIES: [Family; 21] = [
         words: "new nodes are counted by bin packing: remove it, or write `binpacking`",
     },
     Family {
+        flags: &[("fastpath-binpacking-enabled", OFF)],
+        words: "pods are packed one by one, without a shortcut: remove it",
+    },
+    Family {
         flags: &[("scale-up-from-zero", Some("true"))],
-        words: "groups without nodes grow like others: remove it, or write `max: 0` for a group that must not grow",
+        words: "groups without nodes grow like others: remove it, and leave out a group that must not grow",
+    },
+    Family {
+        flags: &[("scale-from-unschedulable", OFF)],
+        words: "a cordoned node is no template of its group's next one, which is then as the group describes it: remove it",
+    },
+    Family {
+        flags: &[("parallel-scale-up", OFF)],
+        words: "one loop enlarges one group, or several that are similar: remove it, or use `salvo-scale-up`",
+    },
+    Family {
+        flags: &[("scaleup-simulation-for-skipped-node-groups-enabled", OFF)],
+        words: "a group that may not grow is not tried, and says only why it may not: remove it",
     },
     Family {
         flags: &[("grpc-expander-cert", None), ("grpc-expander-url", None)],
@@ -45,63 +66,58 @@ const FAMILIES: [Family; 21] = [
             ("memory-difference-ratio", Some("0.015")),
             ("max-free-difference-ratio", Some("0.05")),
             ("max-allocatable-difference-ratio", Some("0.05")),
-            ("balancing-label", None),
+            ("balancing-label", NONE),
         ],
         words: "groups are similar by cluster-autoscaler's own measure, sizes and labels: remove it, or use \
                 `balancing-ignore-label`",
     },
     Family {
         flags: &[
-            ("ignore-taint", Some("[]")),
-            ("startup-taint", Some("[]")),
-            ("startup-taint-prefix", None),
-            ("status-taint", Some("[]")),
+            ("ignore-taint", NONE),
+            ("startup-taint", NONE),
+            ("startup-taint-prefix", NONE),
+            ("status-taint", NONE),
         ],
         words: "nodes have the taints of their group, and no others while they start: remove it",
     },
     Family {
         flags: &[
-            ("check-capacity-batch-processing", None),
+            ("check-capacity-batch-processing", OFF),
             ("check-capacity-processor-instance", None),
-            ("check-capacity-provisioning-request-batch-timebox", None),
-            ("check-capacity-provisioning-request-max-batch-size", None),
-            ("enable-provisioning-requests", None),
-            ("provisioning-request-initial-backoff-time", None),
-            ("provisioning-request-max-backoff-cache-size", None),
-            ("provisioning-request-max-backoff-time", None),
+            ("check-capacity-provisioning-request-batch-timebox", Some("10s")),
+            ("check-capacity-provisioning-request-max-batch-size", Some("10")),
+            ("enable-provisioning-requests", OFF),
+            ("provisioning-request-initial-backoff-time", Some("1m0s")),
+            ("provisioning-request-max-backoff-cache-size", Some("1000")),
+            ("provisioning-request-max-backoff-time", Some("10m0s")),
         ],
         words: "ProvisioningRequests call for no nodes, only pods do: remove it",
     },
     Family {
         flags: &[
-            ("capacity-buffer-controller-enabled", None),
-            ("capacity-buffer-pod-dry-run-enabled", None),
-            ("capacity-buffer-pod-injection-enabled", None),
+            ("capacity-buffer-controller-enabled", OFF),
+            ("capacity-buffer-pod-dry-run-enabled", Some("true")),
+            ("capacity-buffer-pod-injection-enabled", OFF),
             ("capacity-buffer-ready-replicas-enabled", None),
-            ("enable-proactive-scaleup", Some("false")),
+            ("enable-proactive-scaleup", OFF),
             ("pod-injection-limit", Some("5000")),
         ],
         words: "no nodes are asked for ahead of pods: remove it, or keep room by a Deployment of low priority",
     },
     Family {
-        flags: &[("capacity-quotas-enabled", None), ("gpu-total", None)],
+        flags: &[("capacity-quotas-enabled", OFF), ("gpu-total", NONE)],
         words: "the cluster is limited by `cores-total`, `memory-total` and `max-nodes-total`: remove it, and use these",
     },
     Family {
-        flags: &[
-            ("allowed-scheduler-names", None),
-            ("bypassed-scheduler-names", None),
-            ("scale-from-unschedulable", None),
-            ("pending-pods-batching-timeout", None),
-        ],
-        words: "pods call for nodes when the scheduler has found none for them, and not before: remove it",
+        flags: &[("allowed-scheduler-names", NONE), ("bypassed-scheduler-names", NONE)],
+        words: "pods of every scheduler call for nodes, when it has found none for them and not before: remove it",
     },
     Family {
         flags: &[("scheduler-config-file", None)],
         words: "what would fit is asked with the scheduler's default profile: remove it",
     },
     Family {
-        flags: &[("enable-csi-node-aware-scheduling", None), ("enable-dynamic-resource-allocation", None)],
+        flags: &[("enable-csi-node-aware-scheduling", OFF), ("enable-dynamic-resource-allocation", Some("true"))],
         words: "volumes and devices are not looked at when nodes are counted: remove it",
     },
     Family {
@@ -119,38 +135,35 @@ const FAMILIES: [Family; 21] = [
     },
     Family {
         flags: &[
-            ("dynamic-node-delete-delay-after-taint-enabled", None),
-            ("force-delete-failed-nodes", None),
-            ("force-delete-unregistered-nodes", None),
+            ("dynamic-node-delete-delay-after-taint-enabled", OFF),
             ("node-deletion-batcher-interval", Some("0s")),
-            ("node-deletion-candidate-ttl", Some("0s")),
-            ("node-deletion-delay-timeout", Some("2m0s")),
         ],
-        words: "a node goes in the steps that the documentation names: remove it, or use `node-delete-delay-after-taint`",
+        words: "a node is emptied or deleted by itself, a fixed time after it was marked: remove it, or use \
+                `node-delete-delay-after-taint`",
     },
     Family {
-        flags: &[("blocking-system-pod-distruption-timeout", Some("1h0m0s"))],
-        words: "pods of the system without a budget keep their node for good: remove it, or write \
-                `skip-nodes-with-system-pods: false`",
+        flags: &[("force-delete-failed-nodes", OFF), ("force-delete-unregistered-nodes", OFF)],
+        words: "nodes that do not become ready go like others, and no group falls below its minimum: remove it",
     },
     Family {
-        flags: &[("record-duplicated-events", Some("false"))],
+        flags: &[("node-deletion-delay-timeout", Some("2m0s"))],
+        words: "annotations that delay the deletion of a node are not looked at: remove it",
+    },
+    Family {
+        flags: &[("node-deletion-candidate-ttl", Some("0s"))],
+        words: "the autoscaler never stops, so its marks on nodes do not become stale: remove it",
+    },
+    Family {
+        flags: &[("record-duplicated-events", OFF)],
         words: "a pod is told once that a group grows for it, and once that none does: remove it",
     },
     Family {
-        flags: &[("force-ds", Some("false"))],
-        words: "a new node has the DaemonSets' pods that would run there: remove it",
+        flags: &[("force-ds", OFF)],
+        words: "a group grows even if its nodes are too small for all of its DaemonSets' pods: remove it",
     },
     Family {
-        flags: &[
-            ("enable-graceful-degradation", None),
-            ("enable-inter-pod-affinity-hostname-fast-path", None),
-            ("fastpath-binpacking-enabled", Some("false")),
-            ("feature-gates", None),
-            ("parallel-scale-up", Some("false")),
-            ("scaleup-simulation-for-skipped-node-groups-enabled", None),
-        ],
-        words: "remove it, and keep in mind that the run goes without",
+        flags: &[("feature-gates", None)],
+        words: "the scheduler that is asked has the gates of Kubernetes 1.36 at their defaults: remove it",
     },
 ];
 
@@ -164,7 +177,7 @@ pub(super) fn unmodelled(flag: &str) -> Option<(&'static Family, Option<&'static
 
 /// Taken and ignored, sorted by name: they are about logging, leader election, credentials and the autoscaler's own speed.
 /// `scale-down-delay-after-failure` was seen to have no effect on failed drains, and no other removal of a node fails here.
-pub(super) const IGNORED_FLAGS: [&str; 63] = [
+pub(super) const IGNORED_FLAGS: [&str; 66] = [
     "add-dir-header",
     "address",
     "alsologtostderr",
@@ -177,6 +190,8 @@ pub(super) const IGNORED_FLAGS: [&str; 63] = [
     "clusterapi-cloud-config-authoritative",
     "debugging-snapshot-enabled",
     "emit-per-nodegroup-metrics",
+    "enable-graceful-degradation",
+    "enable-inter-pod-affinity-hostname-fast-path",
     "gce-concurrent-refreshes",
     "gce-mig-instances-min-refresh-wait-time",
     "kube-api-content-type",
@@ -213,6 +228,7 @@ pub(super) const IGNORED_FLAGS: [&str; 63] = [
     "node-info-cache-expire-time",
     "node-removal-latency-tracking-enabled",
     "one-output",
+    "pending-pods-batching-timeout",
     "predicate-parallelism",
     "profiling",
     "regional",

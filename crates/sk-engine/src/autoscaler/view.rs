@@ -233,6 +233,8 @@ impl View {
 
     /// Looks at the pods that have changed. The view is that of the newest change taken in.
     pub(super) fn catch_up(&mut self, view: api::View<'_>) {
+        // Nobody holds a class between two loops but the pods.
+        self.classes.free_unused(&mut self.what_if, std::iter::empty);
         let unread = self.unread.take();
         let now = |id: ObjectId| view.get(id).filter(|object| object.pod().is_some());
         // Those that are gone go first: another pod may have the name of one of them. An id may also stand for another object now.

@@ -76,6 +76,9 @@ impl KubeScheduler {
         if let Some(known) = self.known(event.id).filter(|_| has_class_as_before(event, pod)) {
             return Some((known, known.class));
         }
+        let (queue, pods) = (&self.queue, &self.pods);
+        let held = || queue.classes().chain(pods.iter().flatten().map(|known| known.class));
+        self.classes.free_unused(&mut self.library, held);
         let class = match self.classes.of(object, pod, &mut self.library.cluster) {
             Ok(class) => class,
             Err(error) => {

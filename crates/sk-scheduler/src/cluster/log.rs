@@ -6,6 +6,7 @@
 //! log drops entries older than [`MIN_KEPT`]; a reader that is further behind starts again from the columns, which is
 //! cheaper by then.
 
+use super::classes::Freed;
 use crate::ids::{ClassId, NodeId};
 
 /// One change.
@@ -13,7 +14,7 @@ use crate::ids::{ClassId, NodeId};
 pub(crate) enum Change {
     /// So many pods of a class more, and so many that are not being deleted.
     Pod { node: NodeId, class: ClassId, by: i8, live: i8 },
-    /// The node's object.
+    /// The node's object; or pods of a class that has been freed since, which is read as if the object had changed.
     Node { node: NodeId },
 }
 
@@ -73,6 +74,22 @@ impl Log {
             0 => 0,
             before => u32::try_from(here - before).unwrap_or(0),
         }
+    }
+
+    /// Classes were freed: nobody can ask any more what their pods were like, only where they were.
+    pub(crate) fn forget(&mut self, freed: &Freed) {
+        for entry in &mut self.entries {
+            if let Change::Pod { node, class, .. } = *entry
+                && freed.contains(class)
+            {
+                *entry = Change::Node { node };
+            }
+        }
+        self.last
+            .iter_mut()
+            .enumerate()
+            .filter(|(class, _)| freed.contains(ClassId::from_index(*class)))
+            .for_each(|(_, last)| *last = 0);
     }
 
     /// The position of a reader that has read everything.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use sk_core::SmolStr;
 use sk_core::lookup::Keyed;
 
+pub use self::classes::Freed;
 use self::classes::{Classes, ShapeEntry};
 use self::columns::{Columns, HARD_TAINT, LIVE, SOFT_TAINT, UNSCHEDULABLE};
 use self::images::Images;
@@ -187,7 +188,30 @@ impl Cluster {
         }
     }
 
-    /// Gives a class its id.
+    /// How many pods there are, wherever they are.
+    pub fn pod_count(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// How many classes are held, and how many shapes.
+    pub fn held(&self) -> (usize, usize) {
+        (self.classes.len(), self.classes.shapes())
+    }
+
+    /// Which classes neither a pod nor any of these has.
+    pub(crate) fn unused_classes(&self, others: impl Iterator<Item = ClassId>) -> Freed {
+        self.classes.unused(self.pods.classes().chain(others))
+    }
+
+    /// Frees classes and what the cluster itself keeps of them.
+    pub(crate) fn free_classes(&mut self, freed: &Freed) {
+        self.log.forget(freed);
+        self.pods.forget(freed);
+        self.classes.free(freed);
+    }
+
+    /// Gives a class its id, which is good until classes are freed that no pod has
+    /// ([`Scheduler::free_classes`](crate::Scheduler::free_classes)).
     pub fn intern(&mut self, class: PodClass) -> ClassId {
         let id = self.classes.intern(class, &mut self.images);
         self.columns.grow_scalars(self.classes.resources.len());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sk_core::{SimTime, SmolStr};
 
 use super::Cluster;
+use super::classes::Freed;
 use super::log::Change;
 use crate::ids::{ClassId, NodeId, PodId};
 
@@ -46,7 +47,7 @@ pub(crate) struct Pods {
     pub(crate) on_nodes: usize,
     /// Pods on nodes whose class has affinity terms, by class.
     pub(crate) with_terms: BTreeMap<ClassId, u32>,
-    /// Every class with affinity terms that was ever on a node, in that order.
+    /// Every class with affinity terms that was ever on a node and is still held, in that order.
     pub(crate) term_classes: Vec<ClassId>,
     /// Pods on nodes, by priority.
     by_priority: BTreeMap<i32, u32>,
@@ -94,6 +95,22 @@ impl Pods {
 
     fn get_mut(&mut self, pod: PodId) -> &mut Pod {
         self.pods[pod.index()].as_mut().expect("a PodId is used only while its pod lives")
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.pods.len() - self.free.len()
+    }
+
+    /// The class of each.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = ClassId> {
+        self.pods.iter().flatten().map(|pod| pod.class)
+    }
+
+    /// Classes were freed that no pod has.
+    pub(super) fn forget(&mut self, freed: &Freed) {
+        self.with_terms.retain(|class, _| !freed.contains(*class));
+        self.term_classes.retain(|class| !freed.contains(*class));
     }
 
     /// How many pods of a class are on nodes.

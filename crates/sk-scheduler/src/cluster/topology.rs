@@ -30,19 +30,25 @@ impl Domains {
         self.values.len()
     }
 
-    fn enter(&mut self, node: NodeId, value: Option<&str>) {
-        if self.of.len() <= node.index() {
+    /// `true`: the node had another value before. Changes of its pods that are still to be read may be from then.
+    fn enter(&mut self, node: NodeId, value: Option<&str>) -> bool {
+        let is_new = self.of.len() <= node.index();
+        if is_new {
             self.of.resize(node.index() + 1, NO_VALUE);
         }
-        let Some(value) = value else {
-            self.of[node.index()] = NO_VALUE;
-            self.without += 1;
-            return;
+        let value = match value {
+            None => {
+                self.without += 1;
+                NO_VALUE
+            }
+            Some(value) => {
+                let value = self.values.intern(value);
+                self.nodes.resize(self.values.len(), 0);
+                self.nodes[value as usize] += 1;
+                value
+            }
         };
-        let value = self.values.intern(value);
-        self.nodes.resize(self.values.len(), 0);
-        self.nodes[value as usize] += 1;
-        self.of[node.index()] = value;
+        std::mem::replace(&mut self.of[node.index()], value) != value && !is_new
     }
 
     fn leave(&mut self, node: NodeId) {
@@ -58,7 +64,7 @@ impl Domains {
 pub(crate) struct Topology {
     keys: Interner,
     domains: Vec<Domains>,
-    /// Counts changes of value of a node that has pods: counts per domain must then be made anew.
+    /// Counts changes of value of nodes that have or had pods: counts per domain must then be made anew.
     pub(crate) version: u64,
 }
 
@@ -98,7 +104,7 @@ impl Topology {
         after: Option<&NodeSpec>,
         has_pods: bool,
     ) {
-        let mut moved = before.is_some() != after.is_some();
+        let (mut moved, mut had_another) = (before.is_some() != after.is_some(), false);
         for (key, domains) in self.domains.iter_mut().enumerate() {
             let name = self.keys.name(key as u32);
             let value = |spec: &NodeSpec| spec.labels.get(name).cloned();
@@ -111,10 +117,10 @@ impl Topology {
                 domains.leave(node);
             }
             if let Some(new) = new {
-                domains.enter(node, new.as_deref());
+                had_another |= domains.enter(node, new.as_deref());
             }
         }
-        if moved && has_pods {
+        if had_another || (moved && has_pods) {
             self.version += 1;
         }
     }

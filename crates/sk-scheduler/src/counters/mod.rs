@@ -7,7 +7,8 @@
 //! classes that it matches: among a thousand Deployments those of one. A selector on a label value finds these classes
 //! without visiting the others.
 //!
-//! Bounded: above [`MAX_BYTES`] the least recently read counter is dropped and rebuilt when it is read again.
+//! Bounded: above [`MAX_BYTES`] the least recently read counter is dropped and rebuilt when it is read again. When
+//! classes are freed, so are the counters that count nothing without them ([`Counters::forget`]).
 
 mod weigh;
 
@@ -16,6 +17,7 @@ use sk_core::lookup::{Lookup, hash_of};
 
 pub(crate) use self::weigh::{What, is_matched_by, matches_other, weigh};
 use super::Cluster;
+use super::cluster::Freed;
 use super::cluster::log::Change;
 use super::cluster::topology::NO_VALUE;
 use super::ids::{ClassId, KeyId, NodeId};
@@ -43,8 +45,8 @@ struct Counter {
     cursor: u64,
     topology_version: u64,
     namespaces_version: u64,
-    /// The classes that are worth something, among the first [`Self::sorted`] of all, in order, and how much.
-    cares: Vec<(ClassId, i32)>,
+    /// The places of the classes that are worth something, among the first [`Self::sorted`] of all, in order, and how much.
+    cares: Vec<(u32, i32)>,
     /// So many classes are known to be in [`Self::cares`] or not to be.
     sorted: usize,
     /// What the classes after those are worth, where that was asked.
@@ -110,6 +112,31 @@ impl Counters {
         id
     }
 
+    /// Reads what is still to be read of changes of these classes, which are about to be freed, and drops the counters
+    /// that would be counted anew in any case, that are about one of them, or that count nobody.
+    pub(crate) fn forget(&mut self, cluster: &Cluster, freed: &Freed) {
+        self.counters.retain_mut(|counter| {
+            let stays = counter.key.0.class().is_none_or(|class| !freed.contains(class)) && counter.is_good(cluster);
+            if stays {
+                counter.catch_up(cluster);
+                counter.renumber(freed);
+            }
+            stays && !(counter.key.0.counts_live_only() && counter.total == 0)
+        });
+        self.ids.clear();
+        let counters = &self.counters;
+        for id in 0..counters.len() {
+            let place = u32::try_from(id).expect("there were as many before");
+            self.ids.insert(hash_of(&counters[id].key), place, |id| hash_of(&counters[*id as usize].key));
+        }
+        self.bytes = self.counters.iter().map(Counter::bytes).sum();
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.counters.len()
+    }
+
     /// The count of each domain, or of each node.
     pub(crate) fn counts(&self, id: CounterId) -> &[i64] {
         &self.counters[id.0].counts
@@ -158,6 +185,23 @@ impl Counter {
         self.cursor = cluster.log.end();
     }
 
+    /// Does it go on from where it stopped, rather than count everything anew?
+    fn is_good(&self, cluster: &Cluster) -> bool {
+        let same_namespaces = self.namespaces_version == cluster.objects.namespaces_version;
+        (same_namespaces || !self.key.0.looks_at_namespaces())
+            && self.topology_version == cluster.topology.version
+            && cluster.log.since(self.cursor).is_some()
+    }
+
+    /// Classes are freed, and those that stay get other places.
+    fn renumber(&mut self, freed: &Freed) {
+        let weights = std::mem::take(&mut self.weights).into_iter().zip(self.sorted..);
+        self.weights = weights.filter(|(_, place)| freed.place(*place).is_some()).map(|(weight, _)| weight).collect();
+        self.sorted = (0..self.sorted).filter(|place| freed.place(*place).is_some()).count();
+        self.cares =
+            self.cares.iter().filter_map(|(place, worth)| Some((freed.place(*place as usize)?, *worth))).collect();
+    }
+
     /// Finds out which classes it cares about.
     fn sort_classes(&mut self, cluster: &Cluster) {
         if self.sorted == cluster.classes.len() {
@@ -165,22 +209,26 @@ impl Counter {
         }
         let found = match self.key.0.labelled(cluster, self.sorted) {
             Some(classes) => self.worth_something(cluster, classes.into_iter()),
-            None => self.worth_something(cluster, (self.sorted..cluster.classes.len()).map(ClassId::from_index)),
+            None => {
+                self.worth_something(cluster, (self.sorted..cluster.classes.len()).map(|at| cluster.classes.at(at)))
+            }
         };
         self.cares.extend(found);
         self.sorted = cluster.classes.len();
         self.weights = Vec::new();
     }
 
-    fn worth_something(&mut self, cluster: &Cluster, classes: impl Iterator<Item = ClassId>) -> Vec<(ClassId, i32)> {
-        classes.map(|class| (class, self.weight(cluster, class))).filter(|(_, weight)| *weight != 0).collect()
+    fn worth_something(&mut self, cluster: &Cluster, classes: impl Iterator<Item = ClassId>) -> Vec<(u32, i32)> {
+        let place = |class: ClassId| cluster.classes.place(class) as u32;
+        classes.map(|class| (place(class), self.weight(cluster, class))).filter(|(_, weight)| *weight != 0).collect()
     }
 
     /// Reads the changes of the classes that it cares about.
     fn read_classes(&mut self, cluster: &Cluster) {
         self.sort_classes(cluster);
         for at in 0..self.cares.len() {
-            for change in cluster.log.of_class(self.cares[at].0, self.cursor) {
+            let class = cluster.classes.at(self.cares[at].0 as usize);
+            for change in cluster.log.of_class(class, self.cursor) {
                 self.take(cluster, change);
             }
         }
@@ -203,7 +251,8 @@ impl Counter {
         // The first pod of a new Deployment: there are no others yet.
         if cluster.classes.len() - self.sorted <= cluster.pods.on_nodes {
             self.sort_classes(cluster);
-            if self.cares.iter().all(|(class, _)| cluster.pods.of_class(*class) == 0) {
+            let class = |place: u32| cluster.classes.at(place as usize);
+            if self.cares.iter().all(|(place, _)| cluster.pods.of_class(class(*place)) == 0) {
                 return;
             }
         }
@@ -235,8 +284,9 @@ impl Counter {
     }
 
     fn weight(&mut self, cluster: &Cluster, class: ClassId) -> i32 {
-        let Some(place) = class.index().checked_sub(self.sorted) else {
-            let found = self.cares.binary_search_by_key(&class, |(class, _)| *class);
+        let place = cluster.classes.place(class);
+        let Some(place) = place.checked_sub(self.sorted) else {
+            let found = self.cares.binary_search_by_key(&place, |(place, _)| *place as usize);
             return found.map_or(0, |at| self.cares[at].1);
         };
         if self.weights.len() <= place {

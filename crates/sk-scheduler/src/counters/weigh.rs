@@ -66,18 +66,29 @@ impl What {
         !matches!(self, Self::Selected(_))
     }
 
+    /// The class that it is about, if it is about one.
+    pub(super) fn class(&self) -> Option<ClassId> {
+        match self {
+            Self::Selected(_) => None,
+            Self::Affinity(class)
+            | Self::AntiAffinity(class)
+            | Self::ExistingAntiAffinity(class)
+            | Self::Preference { class, .. } => Some(*class),
+        }
+    }
+
     /// Does it select by the value of a label? Then [`Self::labelled`] finds the classes that may count.
     pub(super) fn is_by_label(&self) -> bool {
         self.one_of().is_some()
     }
 
-    /// The classes from `first` on that may count, in order; `None`: any class may.
+    /// The classes from the place `first` on that may count, in order; `None`: any class may.
     pub(super) fn labelled(&self, cluster: &Cluster, first: usize) -> Option<Vec<ClassId>> {
         let (namespace, wanted) = self.one_of()?;
         let of_value = |value: &SmolStr| cluster.classes.labelled(namespace, wanted.key(), value, first);
         let mut classes: Vec<ClassId> = wanted.values().iter().flat_map(of_value).copied().collect();
         // Two values have classes in common only where their hashes are the same.
-        classes.sort_unstable();
+        classes.sort_unstable_by_key(|class| cluster.classes.place(*class));
         classes.dedup();
         Some(classes)
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use super::local::{Local, Plain};
 use super::plugin::Rejection;
 use crate::Cluster;
+use crate::cluster::Freed;
 use crate::ids::{NodeId, ShapeId};
 
 /// 64 MiB: 900 shapes on 5,000 nodes at [`BYTES_PER_NODE`].
@@ -98,6 +99,18 @@ impl Columns {
         column.used = self.used;
         self.looks += column.catch_up(cluster, local) as u64;
         column
+    }
+
+    /// Shapes were freed.
+    pub(crate) fn forget(&mut self, freed: &Freed) {
+        self.kept.retain(|(shape, _), _| !freed.has_shape(*shape));
+        let seen = self.seen.iter_mut().enumerate();
+        seen.filter(|(shape, _)| freed.has_shape(ShapeId::from_index(*shape))).for_each(|(_, seen)| *seen = false);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
     }
 
     /// What the column of a shape stands for, if there is one and it is up to date.

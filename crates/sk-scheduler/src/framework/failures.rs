@@ -21,6 +21,7 @@ use super::local::Local;
 use super::scheduler::{Attempt, Scheduler};
 use crate::Cluster;
 use crate::class::PodClass;
+use crate::cluster::Freed;
 use crate::cluster::log::Change;
 use crate::counters::{is_matched_by, matches_other};
 use crate::ids::ClassId;
@@ -57,6 +58,16 @@ impl Failures {
     /// Did the class's last pod fail?
     pub(super) fn knows(&self, class: ClassId) -> bool {
         self.kept.contains_key(&class)
+    }
+
+    /// Classes were freed.
+    pub(super) fn forget_freed(&mut self, freed: &Freed) {
+        self.kept.retain(|class, _| !freed.contains(*class));
+    }
+
+    /// How many are kept.
+    pub(super) fn len(&self) -> usize {
+        self.kept.len()
     }
 
     /// A pod of the class was placed, or may be.

@@ -18,6 +18,7 @@ mod preemption;
 pub mod profile;
 mod scheduler;
 mod search;
+mod unused;
 mod what_if;
 
 pub use diagnosis::Diagnosis;
@@ -25,3 +26,4 @@ pub use explain::{Explanation, NodeScores, SearchStart};
 pub use explain_preemption::{Criterion, PreemptionExplained};
 pub use profile::Profile;
 pub use scheduler::{Decision, Scheduler};
+pub use unused::Kept;

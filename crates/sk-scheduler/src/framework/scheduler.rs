@@ -57,7 +57,8 @@ pub struct Scheduler {
     pub(super) caches: Caches,
     pub(super) search: Search,
     pub(super) failures: Failures,
-    keyed: Vec<bool>,
+    /// By class: its keys have been learnt.
+    pub(super) keyed: Vec<bool>,
 }
 
 /// A pod on its way through a cycle.

@@ -1,7 +1,7 @@
 //! The waiting pods by id: four bytes for every pod, and an [`Entry`] for those that wait.
 
 use super::entry::Entry;
-use crate::ids::PodId;
+use crate::ids::{ClassId, PodId};
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -18,6 +18,10 @@ pub(super) struct Entries {
 impl Entries {
     fn place(&self, pod: PodId) -> Option<usize> {
         self.places.get(pod.index()).filter(|place| **place != NONE).map(|place| *place as usize)
+    }
+
+    pub(super) fn classes(&self) -> impl Iterator<Item = ClassId> {
+        self.entries.iter().flatten().map(|entry| entry.class)
     }
 
     pub(super) fn contains(&self, pod: PodId) -> bool {

@@ -167,6 +167,20 @@ impl Event {
     }
 
     /// Does it matter which pod of a class is asked about?
+    /// The classes that it names.
+    pub(super) fn classes(&self) -> impl Iterator<Item = ClassId> + use<> {
+        let classes = match self {
+            Self::PlacedPod { before, after, .. } => [*before, *after],
+            Self::WaitingPod { before, after, .. } => [Some(*before), Some(*after)],
+            Self::Node { .. }
+            | Self::Claim { .. }
+            | Self::Volume { .. }
+            | Self::StorageClass { .. }
+            | Self::Timeout => [None, None],
+        };
+        classes.into_iter().flatten()
+    }
+
     pub(super) fn is_about_one_pod(&self) -> bool {
         matches!(self, Self::WaitingPod { .. } | Self::Claim { .. })
     }

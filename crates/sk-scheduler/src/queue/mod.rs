@@ -76,6 +76,11 @@ impl Queue {
         self.forget_events();
     }
 
+    /// The classes that pods and kept events have here, for [`Scheduler::free_classes`].
+    pub fn classes(&self) -> impl Iterator<Item = ClassId> {
+        self.entries.classes().chain(self.events.iter().flat_map(Event::classes))
+    }
+
     /// Does it wait here, or is it being tried?
     pub fn contains(&self, pod: PodId) -> bool {
         self.entries.contains(pod)

@@ -6,7 +6,7 @@ use sk_core::SimTime;
 use sk_core::rng::Stream;
 use sk_scheduler::{Decision, PodId, Scheduler};
 
-use crate::support::{World, all, asks, merge, node, pod, selector};
+use crate::support::{World, all, asks, in_zone, merge, node, pod, selector};
 
 /// Numbers from a seed.
 pub(crate) struct Draw(pub(crate) Stream);
@@ -232,4 +232,22 @@ fn the_same_cluster_gives_the_same_decisions_twice() {
         (0..300).map(|n| world.place(&plain(n))).collect::<Vec<_>>()
     };
     assert_eq!(run(), run());
+}
+
+/// Changes of pods that a counter had still to read were counted in the zone that the node has by then.
+#[test]
+fn a_node_that_changes_zone_after_its_pods_went_takes_no_count_along() {
+    let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]});
+    let mut world = World::new([in_zone("a", "x"), in_zone("b", "y"), in_zone("c", "z")]);
+    for number in 0..4 {
+        world.place(&pod(&format!("p{number}"), json!({"app": "web"}), spread.clone()));
+    }
+    let on_a = world.scheduler.cluster.pods_on(world.node("a")).to_vec();
+    on_a.into_iter().for_each(|pod| world.cluster().drop_pod(pod));
+    world.set_node(&in_zone("a", "y"));
+    let next = world.create(&pod("next", json!({"app": "web"}), spread));
+    let expected = by_a_new_one(&world.scheduler, next);
+    let decision = world.scheduler.schedule(next);
+    assert_eq!(shown(&world.scheduler, &decision), expected);
 }

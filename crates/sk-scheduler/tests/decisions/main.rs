@@ -1,5 +1,6 @@
 //! What the library decides, compared with recorded answers of the real kube-scheduler where there are any, and with
-//! what its source says otherwise. `incremental` compares the library with itself made anew before every pod.
+//! what its source says otherwise. `incremental` compares the library with itself made anew before every pod, `unused` with
+//! itself when it frees nothing.
 
 #![allow(clippy::unwrap_used, reason = "what a test needs and does not find ends it")]
 #![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
@@ -16,4 +17,5 @@ mod queue_model;
 mod recorded;
 mod scores;
 mod support;
+mod unused;
 mod what_if;

@@ -77,6 +77,16 @@ fn insert(keys: &mut Vec<KeyId>, key: KeyId) {
 }
 
 impl Memory {
+    /// Classes were freed. The others have counted how many classes with terms there were, and begin again.
+    pub(crate) fn forget(&mut self) {
+        self.keys.clear();
+    }
+
+    /// How many classes are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     fn of(&mut self, cx: &Cx<'_>) -> &Keys {
         if self.keys.len() >= MAX_KEPT && !self.keys.contains_key(&cx.class_id) {
             self.keys.clear();

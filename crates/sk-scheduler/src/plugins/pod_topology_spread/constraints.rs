@@ -8,6 +8,7 @@ use sk_core::LabelSelector;
 
 use crate::Cluster;
 use crate::class::{PodClass, SpreadConstraint};
+use crate::cluster::Freed;
 use crate::cluster::log::Change;
 use crate::counters::What;
 use crate::framework::cycle_state::Cx;
@@ -67,6 +68,18 @@ struct TakingPart {
 const MAX_KEPT: usize = 4_096;
 
 impl Memory {
+    /// Classes were freed.
+    pub(crate) fn forget(&mut self, freed: &Freed) {
+        self.own.retain(|class, _| !freed.contains(*class));
+        self.defaults.retain(|(class, _), _| !freed.contains(*class));
+        self.taking_part.retain(|(shape, _, _), _| !freed.has_shape(*shape));
+    }
+
+    /// How much is kept.
+    pub(crate) fn len(&self) -> usize {
+        self.own.len() + self.defaults.len() + self.taking_part.len()
+    }
+
     /// The pod's constraints.
     pub(crate) fn constraints(&mut self, cx: &Cx<'_>) -> Arc<Constraints> {
         if !cx.class.spread.is_empty() {

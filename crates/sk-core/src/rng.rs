@@ -4,7 +4,7 @@
 //! shifts the numbers drawn in another: a run stays comparable when a feature is switched on. Not for secrets.
 
 /// One stream of numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     key: u64,
     drawn: u64,
@@ -28,6 +28,16 @@ impl Stream {
     pub fn next_u64(&mut self) -> u64 {
         self.drawn = self.drawn.wrapping_add(1);
         mix(self.key.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// How many numbers were drawn so far.
+    pub fn drawn(&self) -> u64 {
+        self.drawn
+    }
+
+    /// Passes over `count` numbers, as if each had been drawn.
+    pub fn skip(&mut self, count: u64) {
+        self.drawn = self.drawn.wrapping_add(count);
     }
 
     /// The next 128 bits.
@@ -81,6 +91,15 @@ mod tests {
         }
         assert!(seen.iter().all(|&count| (800..1200).contains(&count)), "{seen:?}");
         assert_eq!(stream.below(0), 0);
+    }
+
+    #[test]
+    fn numbers_that_are_passed_over_are_as_good_as_drawn() {
+        let (mut drawn, mut skipped) = (Stream::new(7, "test"), Stream::new(7, "test"));
+        (0..1_000).for_each(|bound| drop(drawn.below(bound)));
+        skipped.skip(1_000);
+        assert_eq!((skipped.drawn(), skipped.next_u64()), (1_000, drawn.next_u64()));
+        assert_eq!(skipped, drawn);
     }
 
     #[test]

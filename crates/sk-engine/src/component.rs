@@ -79,6 +79,16 @@ pub(crate) trait Component: Send + CloneComponent {
         Vec::new()
     }
 
+    /// How many comparisons of a pod with a node it made to find out what would fit.
+    fn fits_asked(&self) -> u64 {
+        0
+    }
+
+    /// What it keeps of the objects, where that differs from what it would make of them anew.
+    fn strays(&self, _view: View<'_>) -> Option<String> {
+        None
+    }
+
     /// How many decisions were dropped because they were not taken.
     fn dropped_decisions(&self) -> u64 {
         0

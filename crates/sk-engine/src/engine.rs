@@ -287,6 +287,21 @@ impl Engine {
         components.map(|member| member.component.dropped_decisions()).sum()
     }
 
+    /// How many comparisons of a pod with a node were made so far to find out what would fit: what the autoscaler's loops cost,
+    /// whatever the machine.
+    pub fn fits_asked(&self) -> u64 {
+        let components = self.processes.iter().flat_map(|process| &process.components);
+        components.map(|member| member.component.fits_asked()).sum()
+    }
+
+    /// What a component keeps of the objects, where that differs from what it would make of them anew: there is no such thing.
+    pub fn strays(&self) -> Option<String> {
+        self.processes.iter().find_map(|process| {
+            let view = self.api.store().view(process.cursor);
+            process.components.iter().find_map(|member| member.component.strays(view))
+        })
+    }
+
     /// Lets the cloud have no nodes of a group until then: those that the autoscaler asks for do not come, and it leaves the
     /// group alone for a while, as after any failure. A time that has passed ends a stock-out; of a group that nobody
     /// has, nothing is known. Nodes that are there, or were asked for before, are not touched.

@@ -34,50 +34,40 @@ pub(super) struct Allowance<'a> {
 }
 
 impl Beside {
-    pub(super) fn learn(&mut self, object: &Object, is_there: bool) {
+    /// Takes in a change; `false`: it changes nothing here.
+    pub(super) fn learn(&mut self, object: &Object, is_there: bool) -> bool {
         match (object.gvk.group.as_str(), object.gvk.kind.as_str()) {
             ("policy", "PodDisruptionBudget") => self.learn_budget(object, is_there),
             ("apps", "DaemonSet") => self.learn_daemon(object, is_there),
             ("apps", "ReplicaSet" | "StatefulSet") | ("", "ReplicationController") => {
-                self.learn_replicas(object, is_there);
+                self.learn_replicas(object, is_there)
             }
-            _ => {}
+            _ => false,
         }
     }
 
-    fn learn_budget(&mut self, object: &Object, is_there: bool) {
+    fn learn_budget(&mut self, object: &Object, is_there: bool) -> bool {
         let json = if is_there { object.to_json() } else { Value::Null };
         // An absent selector matches nothing, an empty one everything.
         let selector = json.pointer("/spec/selector").and_then(|selector| LabelSelector::from_json(selector).ok());
-        match selector {
-            Some(selector) => {
-                let allowed = json.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
-                self.budgets.insert(object.key.clone(), Budget { selector, allowed });
-            }
-            None => drop(self.budgets.remove(&object.key)),
-        }
+        let allowed = json.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0);
+        set(&mut self.budgets, &object.key, selector.map(|selector| Budget { selector, allowed }))
     }
 
-    fn learn_daemon(&mut self, object: &Object, is_there: bool) {
+    fn learn_daemon(&mut self, object: &Object, is_there: bool) -> bool {
         let json = if is_there { object.to_json() } else { Value::Null };
         let parts = json.pointer("/spec/template/metadata").zip(json.pointer("/spec/template/spec"));
         let class = parts
             .and_then(|(metadata, spec)| PodClass::from_json(object.key.namespace_or_empty(), metadata, spec).ok());
-        match class {
-            Some(class) => drop(self.daemons.insert(object.key.clone(), class)),
-            None => drop(self.daemons.remove(&object.key)),
-        }
+        set(&mut self.daemons, &object.key, class)
     }
 
-    fn learn_replicas(&mut self, object: &Object, is_there: bool) {
+    fn learn_replicas(&mut self, object: &Object, is_there: bool) -> bool {
         let wanted = match object.replica_set() {
             Some(set) => Some(i64::from(set.spec.replicas)),
             None => object.to_json().pointer("/spec/replicas").and_then(Value::as_i64),
         };
-        match wanted.filter(|_| is_there) {
-            Some(wanted) => drop(self.replicas.insert(object.uid, wanted)),
-            None => drop(self.replicas.remove(&object.uid)),
-        }
+        set(&mut self.replicas, &object.uid, wanted.filter(|_| is_there))
     }
 
     /// How many replicas the owner of a pod wants, if it is one that wants replicas.
@@ -120,6 +110,18 @@ impl<'a> Allowance<'a> {
             *self.used.entry(key).or_insert(0) += 1;
         }
     }
+}
+
+/// Sets or removes an entry; `false`: it was so already.
+fn set<K: Ord + Clone, V: PartialEq>(map: &mut BTreeMap<K, V>, key: &K, value: Option<V>) -> bool {
+    if map.get(key) == value.as_ref() {
+        return false;
+    }
+    match value {
+        Some(value) => drop(map.insert(key.clone(), value)),
+        None => drop(map.remove(key)),
+    }
+    true
 }
 
 /// The volumes of a pod that a list in its annotation declares to be of no worth.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sk_apiserver::ObjectId;
 use sk_core::{ObjectKey, SimTime, SmolStr};
 
 use super::flags::{Autoscaler, Expander};
@@ -278,11 +279,43 @@ pub(super) struct Decisions {
     loop_number: u64,
     /// The last reported reason why each node could not be removed.
     unremovable: BTreeMap<SmolStr, String>,
-    /// The pods with `NotTriggerScaleUp`, and those with `TriggeredScaleUp`.
-    told: [BTreeSet<ObjectKey>; 2],
+    pub(super) told: Told,
     cooling: bool,
     sick: bool,
     full: bool,
+}
+
+/// What each pod that waits has been told, by its object's id: a loop asks of every one of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    /// Pods with `NotTriggerScaleUp`.
+    refused: Vec<bool>,
+    /// Pods with `TriggeredScaleUp`.
+    helped: Vec<bool>,
+}
+
+impl Told {
+    fn has(pods: &[bool], pod: ObjectId) -> bool {
+        pods.get(pod.index()).copied().unwrap_or(false)
+    }
+
+    /// `true`: that is news to the pod.
+    fn add(pods: &mut Vec<bool>, pod: ObjectId) -> bool {
+        if pods.len() <= pod.index() {
+            pods.resize(pod.index() + 1, false);
+        }
+        !std::mem::replace(&mut pods[pod.index()], true)
+    }
+
+    fn forget(&mut self, pod: ObjectId) {
+        let known = [&mut self.refused, &mut self.helped].into_iter().filter_map(|pods| pods.get_mut(pod.index()));
+        known.for_each(|told| *told = false);
+    }
+
+    /// Does the pod know that no group grows for it, and is not told again?
+    pub(super) fn is_refused(&self, pod: &PodView, flags: &Autoscaler) -> bool {
+        flags.follows(Rule::ToldOnce) && Self::has(&self.refused, pod.object_id)
+    }
 }
 
 impl Decisions {
@@ -313,21 +346,25 @@ impl Decisions {
     }
 
     /// The pod is gone or has a place.
-    pub(super) fn forget_pod(&mut self, pod: &ObjectKey) {
-        for told in &mut self.told {
-            told.remove(pod);
-        }
+    pub(super) fn forget_pod(&mut self, pod: ObjectId) {
+        self.told.forget(pod);
     }
 
     /// Of these pods those that were not told before that a group grows for them, or does not: cluster-autoscaler's recorder
     /// of events keeps one event of a reason per pod.
     pub(super) fn news(&mut self, pods: &[PodView], grows: bool, flags: &Autoscaler) -> Vec<ObjectKey> {
-        let [refused, helped] = &mut self.told;
-        let was_helped = |pod: &ObjectKey| !grows && helped.contains(pod) && !flags.follows(Rule::RefusedAfterScaleUp);
-        let pods: Vec<&ObjectKey> = pods.iter().map(PodView::key).filter(|pod| !was_helped(pod)).collect();
+        let Told { refused, helped } = &mut self.told;
+        let was_helped =
+            |pod: &PodView| !grows && !flags.follows(Rule::RefusedAfterScaleUp) && Told::has(helped, pod.object_id);
+        let pods: Vec<&PodView> = pods.iter().filter(|pod| !was_helped(pod)).collect();
         let told = if grows { helped } else { refused };
-        let is_new = |pod: &&ObjectKey| told.insert((*pod).clone()) || !flags.follows(Rule::ToldOnce);
-        pods.into_iter().filter(is_new).cloned().collect()
+        let is_new = |pod: &&PodView| Told::add(told, pod.object_id) || !flags.follows(Rule::ToldOnce);
+        pods.into_iter().filter(is_new).map(|pod| pod.key().clone()).collect()
+    }
+
+    /// What a loop adds to: the number of the loop, and how many decisions were kept and dropped.
+    pub(super) fn said(&self) -> (u64, usize, u64) {
+        (self.loop_number, self.kept.len(), self.dropped)
     }
 
     /// Whether scale-down is in cooldown now; `true`: it was not in the loop before.

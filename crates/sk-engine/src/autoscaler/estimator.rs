@@ -117,7 +117,7 @@ impl Packing<'_> {
 
 /// Where the search for a node begins: after the one that was found last, as in cluster-autoscaler's
 /// `RunFiltersUntilPassingNode`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Turn(usize);
 
 impl Turn {

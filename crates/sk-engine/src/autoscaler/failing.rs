@@ -137,6 +137,13 @@ impl Failing {
         self.backed_off.iter().filter(|(_, back_off)| back_off.until > now).map(|(group, _)| *group).collect()
     }
 
+    /// When a group is no longer left alone, or a scale-up has failed: what a loop finds is otherwise from then on.
+    pub(super) fn next_change(&self, flags: &Autoscaler, now: SimTime) -> Option<SimTime> {
+        let reset = flags.node_group_backoff_reset_timeout + SimDuration::from_micros(1);
+        let ends = self.backed_off.values().flat_map(|back_off| [back_off.until, back_off.failed + reset]);
+        ends.filter(|at| *at > now).chain(self.next_interest(flags, now)).min()
+    }
+
     /// How many nodes of the group's last scale-up are awaited: it is no fault of the group's that they are not there.
     pub(super) fn awaited(&self, group: usize) -> usize {
         self.requests.get(&group).map_or(0, |request| request.nodes)

@@ -5,9 +5,10 @@
 //! | file | what it owns |
 //! |---|---|
 //! | this one | the component: reads the cluster, runs loops, sends requests |
-//! | `schedule` | when a loop runs |
+//! | `schedule`, `quiet` | when a loop runs, and when it cannot find anything new |
 //! | `view`, `beside` | the autoscaler's snapshot of the cluster, updated change by change |
-//! | `template`, `filters`, `estimator`, `expander`, `price`, `similar`, `scale_up` | which group grows and by how much: pure |
+//! | `hopeless` | pod classes that fit on no node, from loop to loop |
+//! | `template`, `filters`, `estimator`, `expander`, `price`, `similar`, `refusals`, `scale_up` | which group grows and by how much: pure |
 //! | `utilization`, `drain`, `scale_down` | which nodes are unneeded and which to remove now: pure |
 //! | `removal` | the steps of removing a node |
 //! | `failing` | groups that fail to create nodes, and their backoff |
@@ -24,7 +25,10 @@ mod failing;
 mod filters;
 mod flags;
 mod groups;
+mod hopeless;
 mod price;
+mod quiet;
+mod refusals;
 mod removal;
 mod rules;
 mod scale_down;
@@ -57,6 +61,7 @@ use decisions::Decisions;
 use estimator::Turn;
 use failing::Failing;
 use groups::Group;
+use quiet::Quiet;
 use removal::{EVICTION_RETRY, EVICTION_TIME, Mark, Next, Removals};
 use scale_down::{Look, Planner};
 use scale_up::{Refused, ScaleUp, Search};
@@ -92,6 +97,7 @@ pub(crate) fn process(settings: Settings) -> Process {
         last_added: BTreeMap::new(),
         last_deleted: BTreeMap::new(),
         last_failed: None,
+        quiet: None,
         decisions: Decisions::default(),
         alarms: Timers::new(),
         sent: BTreeMap::new(),
@@ -125,6 +131,8 @@ struct ClusterAutoscaler {
     last_deleted: BTreeMap<usize, SimTime>,
     /// When a drain last failed, where a test wants that to matter.
     last_failed: Option<SimTime>,
+    /// What the next loop does, if the last one found nothing that it would not find again.
+    quiet: Option<Quiet>,
     decisions: Decisions,
     alarms: Timers<Alarm>,
     /// Requests without an answer.
@@ -180,7 +188,7 @@ impl Component for ClusterAutoscaler {
                 self.decisions.forget_node(name);
             }
         } else if seen.object.pod().is_some_and(|pod| seen.change == Change::Deleted || pod.node_name.is_some()) {
-            self.decisions.forget_pod(&seen.object.key);
+            self.decisions.forget_pod(seen.id);
         }
         let next = match view::starts_loop(seen, ctx.now) {
             true => self.pod_appeared(ctx.now),
@@ -205,6 +213,7 @@ impl Component for ClusterAutoscaler {
     }
 
     fn answered(&mut self, tag: u64, answer: Answer, ctx: &mut Context<'_>) {
+        self.quiet = None;
         match (self.sent.remove(&tag), answer) {
             (Some(Sent::Node(name)), Err(error)) => {
                 if let Some(group) = self.asked.remove(&name) {
@@ -229,6 +238,7 @@ impl Component for ClusterAutoscaler {
     fn stock_out(&mut self, group: &str, until: SimTime) {
         if let Some(group) = self.groups.iter().position(|known| known.settings.name == group) {
             self.failing.stock_out(group, until);
+            self.quiet = None;
         }
     }
 
@@ -245,6 +255,7 @@ impl Component for ClusterAutoscaler {
             self.view = self.view.again(&settings.groups, &settings.autoscaler, ctx.view);
         }
         self.flags = settings.autoscaler.clone();
+        self.quiet = None;
         self.schedule.set_interval(&self.flags, settings.timing.autoscaler_loop);
         let next = self.schedule.changed(ctx.now);
         self.set_loop(next, ctx);
@@ -257,17 +268,42 @@ impl Component for ClusterAutoscaler {
     fn dropped_decisions(&self) -> u64 {
         self.decisions.dropped()
     }
+
+    fn fits_asked(&self) -> u64 {
+        self.view.what_if.looks()
+    }
+
+    fn strays(&self, view: sk_apiserver::View<'_>) -> Option<String> {
+        let mut kept = self.view.clone();
+        kept.catch_up(view);
+        if self.groups.is_empty() { None } else { kept.differs(view) }
+    }
 }
 
 impl ClusterAutoscaler {
     /// One loop.
     fn run(&mut self, trigger: Trigger, ctx: &mut Context<'_>) {
-        debug_assert!(self.view.is_true(ctx.view), "changes lead to the picture that looking at everything gives");
+        debug_assert_eq!(self.view.differs(ctx.view), None, "changes lead to what looking at everything gives");
+        let done = match self.still_quiet(trigger, ctx.now) {
+            Some(quiet) => {
+                debug_assert!(self.would_repeat(quiet, trigger, ctx), "a whole loop would do something else");
+                self.repeat(quiet, ctx.now);
+                Done::default()
+            }
+            None => self.look(trigger, ctx),
+        };
+        let next = self.next_loop(&done, ctx.now);
+        self.set_loop(next, ctx);
+    }
+
+    /// A whole loop.
+    fn look(&mut self, trigger: Trigger, ctx: &mut Context<'_>) -> Done {
+        let before = (self.choice.drawn(), self.requests);
         self.decisions.next_loop();
         self.notice_failures(trigger, ctx.now);
         let done = if self.is_healthy(trigger, ctx.now) { self.decide(trigger, ctx) } else { Done::default() };
-        let next = self.next_loop(&done, ctx.now);
-        self.set_loop(next, ctx);
+        self.quiet = if done.is_settled { self.quiet_after(before, ctx.now) } else { None };
+        done
     }
 
     /// Groups whose scale-up failed, or takes too long, are left alone from now on.
@@ -306,7 +342,7 @@ impl ClusterAutoscaler {
             (&mut self.view, &self.groups),
             (&self.flags, ctx.now),
             (&mut self.choice, &mut self.turn),
-            (&self.asked, &self.failing),
+            (&self.asked, &self.failing, &self.decisions.told),
         );
         let mut found = search.run(&draining, listed_until);
         if found.rounds.is_empty() && self.flags.enforce_node_group_min_size {
@@ -325,7 +361,8 @@ impl ClusterAutoscaler {
         let shrank = !grew && self.flags.scale_down_enabled && self.scale_down(found.waits, trigger, ctx);
         self.view.what_if.cluster.rollback(before);
         upcoming.into_iter().for_each(|copy| copy.take_out(&mut self.view));
-        Done { grew, shrank }
+        let is_settled = !grew && !shrank && !found.chance && !found.waits && listed_until == ctx.now;
+        Done { grew, shrank, is_settled }
     }
 
     /// Starts a loop, before or after the list of pods has caught up with the watch that saw this one.
@@ -369,10 +406,10 @@ impl ClusterAutoscaler {
             let verdict = Verdict::ScaleUp { options, because, refused, plan, pods, more_pods, told };
             self.decisions.push(now, trigger, verdict);
         }
-        for Refused { pods, reason, groups } in &found.refused {
+        for Refused { pods, why } in &found.refused {
             let pods = self.decisions.news(pods, false, &self.flags);
             if !pods.is_empty() {
-                let (reason, groups) = (reason.clone(), groups.clone());
+                let (reason, groups) = (why.reason.clone(), why.groups.clone());
                 self.decisions.push(now, trigger, Verdict::NoScaleUp { pods, reason, groups });
             }
         }
@@ -434,9 +471,7 @@ impl ClusterAutoscaler {
         let Some(unneeded) = self.planner.unneeded().get(name).cloned() else { return };
         self.planner.forget(name);
         self.last_deleted.insert(unneeded.group, ctx.now);
-        if let Some(node) = self.view.nodes.get_mut(name) {
-            node.leaving = true;
-        }
+        self.view.set_leaving(name, true);
         let is_drain = !unneeded.pods.is_empty();
         let at = self.removals.begin(name, unneeded.group, is_drain, &self.flags, ctx.now);
         self.mark(name, Mark::ToBeDeleted, ctx);
@@ -502,9 +537,7 @@ impl ClusterAutoscaler {
 
     fn spare(&mut self, name: &SmolStr, ctx: &mut Context<'_>) {
         self.removals.end(name);
-        if let Some(node) = self.view.nodes.get_mut(name) {
-            node.leaving = false;
-        }
+        self.view.set_leaving(name, false);
         self.mark(name, Mark::Spared, ctx);
     }
 
@@ -525,6 +558,9 @@ impl ClusterAutoscaler {
             return self.schedule.at_once(now, Trigger::AfterScaleDown);
         }
         let busy = !self.view.pending.is_empty() || !self.removals.is_empty() || self.planner.has_more || done.grew;
+        if busy {
+            return self.schedule.by_timer(now, Some(now));
+        }
         let (last_added, last_deleted) = (self.last_added.values().max(), self.last_deleted.values().max());
         let after = |last: Option<&SimTime>, delay: SimDuration| last.map(|last| *last + delay);
         let cooldowns = [
@@ -536,7 +572,7 @@ impl ClusterAutoscaler {
         let failing = self.failing.next_interest(&self.flags, now);
         let moments = cooldowns.into_iter().flatten().chain(late).chain(failing).filter(|at| *at > now);
         let quiet_until = moments.chain(self.planner.next_interest(&self.flags, now)).min();
-        self.schedule.by_timer(now, if busy { Some(now) } else { quiet_until })
+        self.schedule.by_timer(now, quiet_until)
     }
 
     fn set_loop(&mut self, next: Option<(u64, SimTime)>, ctx: &mut Context<'_>) {
@@ -559,6 +595,8 @@ impl ClusterAutoscaler {
 struct Done {
     grew: bool,
     shrank: bool,
+    /// It did nothing, and lots had no part in that.
+    is_settled: bool,
 }
 
 /// When each group last grew: when that was decided, or where a test leaves that rule out when its nodes were ready.

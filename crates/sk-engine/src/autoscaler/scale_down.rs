@@ -37,6 +37,8 @@ pub(super) struct Planner {
     places: Places,
     /// Nodes were left out because there are enough unneeded ones already.
     pub(super) has_more: bool,
+    /// The last loop tried no node, and knew of none that could go.
+    idle: bool,
 }
 
 /// Where pods are moved in simulation: to where they were moved in the loop before, or to the next node in turn.
@@ -119,13 +121,11 @@ impl Planner {
 
     /// Finds the nodes that could go; those that cannot, with their reasons.
     pub(super) fn update(&mut self, look: &mut Look<'_>) -> Vec<Unremovable> {
-        let interval = self.last.map(|last| look.now.since(last));
-        let known = self.shortest.unwrap_or(look.flags.scale_down_unneeded_time);
-        self.shortest = Some(interval.map_or(known, |interval| interval.min(known)));
-        self.last = Some(look.now);
+        self.looked(look.flags, look.now);
         self.unremovable.retain(|_, until| *until > look.now);
         let mut reasons = Vec::new();
         let candidates = self.candidates(look, &mut reasons);
+        self.idle = candidates.is_empty() && self.unneeded.is_empty();
         if !look.flags.follows(Rule::UsedNodesEveryLoop) {
             let until = look.now + look.flags.unremovable_node_recheck_timeout;
             self.unremovable.extend(reasons.iter().map(|(node, _)| (node.clone(), until)));
@@ -143,6 +143,20 @@ impl Planner {
             }
         }
         reasons
+    }
+
+    /// A loop looks, or is known to find what the one before it found.
+    pub(super) fn looked(&mut self, flags: &Autoscaler, now: SimTime) {
+        let interval = self.last.map(|last| now.since(last));
+        let known = self.shortest.unwrap_or(flags.scale_down_unneeded_time);
+        self.shortest = Some(interval.map_or(known, |interval| interval.min(known)));
+        self.last = Some(now);
+    }
+
+    /// Until when a loop finds what the last one found, if nothing changes; `None`: the last one had nodes to try, or some that
+    /// could go.
+    pub(super) fn idle_until(&self) -> Option<SimTime> {
+        self.idle.then(|| self.unremovable.values().copied().min().unwrap_or(SimTime::MAX))
     }
 
     /// The nodes worth trying: empty ones first, then those that could go before, otherwise in any order.
@@ -183,6 +197,10 @@ impl Planner {
         look: &mut Look<'_>,
         reasons: &mut Vec<Unremovable>,
     ) -> BTreeMap<SmolStr, Unneeded> {
+        if candidates.is_empty() {
+            self.places.hints.clear();
+            return BTreeMap::new();
+        }
         let limit = self.limit(look.flags);
         let until = look.now + look.flags.unremovable_node_recheck_timeout;
         let budgets = look.view.beside.clone();
@@ -408,11 +426,13 @@ impl Look<'_> {
         })
     }
 
-    /// The pods that may be on other nodes in simulation than they are: those without a node, and those of nodes that are
-    /// going.
+    /// The pods that may be on other nodes in simulation than they are: those without a node that have one there, and those
+    /// of nodes that are going.
     fn wanderers(&self) -> BTreeMap<PodId, PodView> {
         let going = self.view.nodes.values().filter(|node| node.is_going()).flat_map(NodeView::pods);
-        going.chain(self.view.pending.values()).map(|pod| (pod.id, pod.clone())).collect()
+        let cluster = &self.view.what_if.cluster;
+        let expected = self.view.pending.values().filter(|pod| cluster.pod(pod.id).node().is_some());
+        going.chain(expected).map(|pod| (pod.id, pod.clone())).collect()
     }
 
     /// Pods that are on the node in simulation alone: moved there from nodes tried before, or expected there.

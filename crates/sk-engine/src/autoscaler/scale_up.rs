@@ -4,18 +4,21 @@
 //! order, so pods of different sizes may need one node more than the estimate said.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sk_core::rng::Stream;
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
-use sk_scheduler::NodeId;
+use sk_scheduler::{ClassId, NodeId};
 
-use super::decisions::{Because, Choice, Resize};
+use super::decisions::{Because, Choice, Resize, Told};
 use super::estimator::{Alike, Turn, estimate, share};
 use super::expander::{self, Offer};
 use super::failing::Failing;
 use super::flags::{Autoscaler, Expander};
 use super::groups::Group;
+use super::hopeless::Tries;
 use super::price::Prices;
+use super::refusals::{Answer, Refusals};
 use super::rules::Rule;
 use super::template::{Template, TemplateNode};
 use super::view::{Amount, Likeness, PodView, View};
@@ -41,12 +44,21 @@ pub(super) struct ScaleUp {
     pub(super) waits: bool,
     /// `max-nodes-total` is reached.
     pub(super) full: bool,
+    /// A pod had a place, or a group was an option: had lots fallen otherwise, so might the outcome.
+    pub(super) chance: bool,
 }
 
 /// Pods that are alike and for which no group grows.
 #[derive(Clone, Debug)]
 pub(super) struct Refused {
+    /// Those that have not been told before.
     pub(super) pods: Vec<PodView>,
+    pub(super) why: Arc<WhyNot>,
+}
+
+/// Why no group grows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct WhyNot {
     /// The count of groups per reason.
     pub(super) reason: String,
     /// The reason of each group.
@@ -83,6 +95,9 @@ pub(super) struct Search<'a> {
     backed_off: BTreeSet<usize>,
     /// Groups of which too many nodes are not ready.
     sick: BTreeSet<usize>,
+    told: &'a Told,
+    /// See [`ScaleUp::chance`].
+    chance: bool,
 }
 
 /// A group that could grow.
@@ -99,18 +114,39 @@ impl<'a> Search<'a> {
         (view, groups): (&'a mut View, &'a [Group]),
         (flags, now): (&'a Autoscaler, SimTime),
         (choice, turn): (&'a mut Stream, &'a mut Turn),
-        (asked, failing): (&'a BTreeMap<SmolStr, usize>, &Failing),
+        (asked, failing, told): (&'a BTreeMap<SmolStr, usize>, &Failing, &'a Told),
     ) -> Self {
         let mut sizes = view.sizes();
         asked.values().for_each(|group| sizes[*group] += 1);
         let backed_off = failing.backed_off(now);
         let sick = sick(view, &sizes, failing, flags);
         let (templates, upcoming) = (Vec::new(), Vec::new());
-        Self { view, groups, flags, now, choice, turn, templates, sizes, upcoming, asked, backed_off, sick }
+        let chance = false;
+        Self {
+            view,
+            groups,
+            flags,
+            now,
+            choice,
+            turn,
+            templates,
+            sizes,
+            upcoming,
+            asked,
+            backed_off,
+            sick,
+            told,
+            chance,
+        }
     }
 
     /// Decides. Pods that will have a place stay there in the scheduler that is asked, until [`Self::leave`].
     pub(super) fn run(&mut self, draining: &BTreeSet<&str>, listed_until: SimTime) -> ScaleUp {
+        let found = self.search(draining, listed_until);
+        ScaleUp { chance: self.chance, ..found }
+    }
+
+    fn search(&mut self, draining: &BTreeSet<&str>, listed_until: SimTime) -> ScaleUp {
         let waiting = self.waiting(draining, listed_until);
         if waiting.is_empty() {
             return ScaleUp::default();
@@ -134,7 +170,7 @@ impl<'a> Search<'a> {
             ScaleUp::default()
         } else if self.flags.max_nodes_total > 0 && there >= self.flags.max_nodes_total {
             let reason = "max total nodes in cluster reached".to_owned();
-            let refused = vec![Refused { pods: helpless, reason, groups: Vec::new() }];
+            let refused = vec![Refused { pods: helpless, why: Arc::new(WhyNot { reason, groups: Vec::new() }) }];
             ScaleUp { full: true, refused, ..ScaleUp::default() }
         } else if follows(Rule::YoungPodsWait) && self.are_new(&helpless) {
             ScaleUp { waits: true, ..ScaleUp::default() }
@@ -156,7 +192,10 @@ impl<'a> Search<'a> {
         for pod in self.view.pending.values().filter(is_listed).filter(counts) {
             let nominated = pod.nominated().filter(|_| self.flags.follows(Rule::NominatedPodsWait));
             match nominated.and_then(|name| self.view.nodes.get(name)) {
-                Some(node) => self.view.what_if.cluster.add_pod(pod.id, node.id),
+                Some(node) => {
+                    self.view.what_if.cluster.add_pod(pod.id, node.id);
+                    self.chance = true;
+                }
                 None => waiting.push(pod.clone()),
             }
         }
@@ -165,6 +204,7 @@ impl<'a> Search<'a> {
             let comes_again = pod.object.controller().is_some() && !drain::belongs_to_the_node(&pod.object);
             if comes_again && !pod.object.is_deleting() && !pod.expendable {
                 self.view.what_if.cluster.remove_pod(pod.id);
+                self.chance = true;
                 waiting.push(pod.clone());
             }
         }
@@ -196,19 +236,25 @@ impl<'a> Search<'a> {
         waiting.sort_by_key(|pod| std::cmp::Reverse(pod.priority));
         let mut nodes: Vec<NodeId> = self.view.open().map(|node| node.id).collect();
         nodes.extend(self.upcoming.iter().map(|copy| copy.node));
-        let mut hopeless = BTreeSet::new();
+        let mut tries = Tries::new(!self.chance && self.upcoming.is_empty());
         let mut left = Vec::new();
         for pod in waiting {
-            let found =
-                if hopeless.contains(&pod.likeness()) { None } else { self.turn.first_fit(&pod, &nodes, self.view) };
-            match found {
-                Some(node) => self.view.what_if.cluster.add_pod(pod.id, node),
+            if tries.is_hopeless(&pod, self.view) {
+                left.push(pod);
+                continue;
+            }
+            match self.turn.first_fit(&pod, &nodes, self.view) {
+                Some(node) => {
+                    self.view.what_if.cluster.add_pod(pod.id, node);
+                    tries.placed += 1;
+                }
                 None => {
-                    hopeless.insert(pod.likeness());
+                    tries.failed(&pod, self.view);
                     left.push(pod);
                 }
             }
         }
+        self.chance |= tries.placed > 0;
         left
     }
 
@@ -230,8 +276,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_too_new(&self, pod: &PodView) -> bool {
-        let own = pod.object.meta.annotations.get(POD_DELAY).and_then(|text| text.parse().ok());
-        self.age(pod) < own.unwrap_or(SimDuration::ZERO).max(self.flags.new_pod_scale_up_delay)
+        self.age(pod) < delay(pod, self.flags)
     }
 
     /// Chooses a group, with salvo until nobody is left or nothing helps.
@@ -259,13 +304,18 @@ impl<'a> Search<'a> {
 
     /// What each group could do. Pods that no group takes are noted with every group's reasons.
     fn options(&mut self, helpless: &[PodView], refusals: &mut Refusals) -> Vec<ExpansionOption> {
-        let alike = alike(helpless);
-        let mut takes: Vec<BTreeSet<usize>> = Vec::new();
-        for group in 0..self.groups.len() {
-            takes.push(self.takers(group, &alike, refusals));
-        }
-        refusals.taken = takes.iter().flatten().copied().collect();
+        let classes: BTreeMap<ClassId, &PodView> = helpless.iter().map(|pod| (pod.class, pod)).collect();
+        refusals.groups = (0..self.groups.len()).map(|group| self.ask(group, &classes)).collect();
         let mut options = Vec::new();
+        if classes.keys().all(|class| !refusals.is_taken(*class)) {
+            return options;
+        }
+        self.chance = true;
+        let alike = alike(helpless);
+        let takes = |answer: &Answer| {
+            alike.iter().enumerate().filter(|(_, pods)| pods.is_taken(answer)).map(|(place, _)| place).collect()
+        };
+        let takes: Vec<BTreeSet<usize>> = refusals.groups.iter().map(takes).collect();
         for group in 0..self.groups.len() {
             let pods: Vec<&Alike> = takes[group].iter().map(|place| &alike[*place]).collect();
             if pods.is_empty() || self.skips(group).is_some() {
@@ -285,59 +335,73 @@ impl<'a> Search<'a> {
     }
 
     /// Which of the pods a new node of the group would take.
-    fn takers(&mut self, group: usize, alike: &[Alike], refusals: &mut Refusals) -> BTreeSet<usize> {
+    fn ask(&mut self, group: usize, classes: &BTreeMap<ClassId, &PodView>) -> Answer {
         if let Some(reason) = self.skips(group) {
-            (0..alike.len()).for_each(|place| refusals.add(place, [(group, reason.clone())]));
-            return BTreeSet::new();
+            return Answer::Skipped(reason);
         }
         let name = self.templates[group].spec().name.clone();
         let template = self.templates[group].clone();
         let before = self.view.what_if.cluster.checkpoint();
         let copy = template.put(name, self.view);
-        let mut takes = BTreeSet::new();
-        for (place, pods) in alike.iter().enumerate() {
-            let Some(sample) = pods.pods.first() else { continue };
-            match filters::check(sample, copy.node, self.view, self.flags) {
-                Ok(()) => drop(takes.insert(place)),
-                Err(reasons) => refusals.add(place, reasons.into_iter().map(|reason| (group, reason))),
+        let mut refused = BTreeMap::new();
+        for (class, sample) in classes {
+            if let Err(reasons) = filters::check(sample, copy.node, self.view, self.flags) {
+                refused.insert(*class, reasons);
             }
         }
         self.view.what_if.cluster.rollback(before);
         copy.take_out(self.view);
-        takes
+        Answer::Asked { refused }
     }
 
     /// The groups that are no option for the pods of a round, each with all of its reasons.
     fn no_option(&self, round: &Round, helpless: &[PodView], refusals: &Refusals) -> Vec<(SmolStr, String)> {
-        let helped: BTreeSet<Likeness> = round.pods.iter().map(PodView::likeness).collect();
-        let of_the_round = |pods: &Alike| pods.pods.first().is_some_and(|pod| helped.contains(&pod.likeness()));
+        let helped: BTreeSet<Likeness> = round.pods.iter().map(|pod| pod.likeness).collect();
+        let classes: BTreeSet<ClassId> =
+            helpless.iter().filter(|pod| helped.contains(&pod.likeness)).map(|pod| pod.class).collect();
         let mut reasons: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
-        for (place, _) in alike(helpless).iter().enumerate().filter(|(_, pods)| of_the_round(pods)) {
-            for (group, reason) in refusals.reasons.get(&place).into_iter().flatten() {
-                reasons.entry(*group).or_default().insert(reason);
-            }
+        for (group, reason) in classes.iter().flat_map(|class| refusals.of(*class)) {
+            reasons.entry(group).or_default().insert(reason);
         }
         let name = |group: usize| self.groups[group].settings.name.clone();
         let named = reasons.into_iter().map(|(group, reasons)| (name(group), Vec::from_iter(reasons).join(", ")));
         named.filter(|(group, _)| round.options.iter().all(|option| option.group != *group)).collect()
     }
 
-    /// The pods that no group would take.
+    /// The pods that no group would take, as far as they have not been told. They are told in the order in which the first
+    /// pod comes that is like them, be it one that has been told.
     fn refused(&self, helpless: &[PodView], refusals: &Refusals) -> Vec<Refused> {
-        let alike = alike(helpless);
-        let of_place = |(place, reasons): (&usize, &Vec<(usize, String)>)| {
-            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-            let mut groups: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-            for (group, reason) in reasons {
-                *counts.entry(reason).or_insert(0) += 1;
-                groups.entry(*group).or_default().push(reason);
+        let mut places = BTreeMap::new();
+        let mut why = BTreeMap::new();
+        let mut refused: Vec<Refused> = Vec::new();
+        for pod in helpless.iter().filter(|pod| !refusals.is_taken(pod.class)) {
+            let is_told = self.told.is_refused(pod, self.flags);
+            if is_told && matches!(pod.likeness, Likeness::Alone(_)) {
+                continue;
             }
-            let counts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-            let name = |group: usize| self.groups[group].settings.name.clone();
-            let groups = groups.into_iter().map(|(group, reasons)| (name(group), reasons.join(", "))).collect();
-            Refused { pods: alike[*place].pods.clone(), reason: counts.join(", "), groups }
-        };
-        refusals.reasons.iter().filter(|(place, _)| !refusals.taken.contains(place)).map(of_place).collect()
+            let place = *places.entry(pod.likeness).or_insert(refused.len());
+            if place == refused.len() {
+                let why = why.entry(pod.class).or_insert_with(|| Arc::new(self.why_not(pod.class, refusals)));
+                refused.push(Refused { pods: Vec::new(), why: Arc::clone(why) });
+            }
+            if !is_told {
+                refused[place].pods.push(pod.clone());
+            }
+        }
+        refused
+    }
+
+    fn why_not(&self, class: ClassId, refusals: &Refusals) -> WhyNot {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut groups: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        for (group, reason) in refusals.of(class) {
+            *counts.entry(reason).or_insert(0) += 1;
+            groups.entry(group).or_default().push(reason);
+        }
+        let counts: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        let name = |group: usize| self.groups[group].settings.name.clone();
+        let groups = groups.into_iter().map(|(group, reasons)| (name(group), reasons.join(", "))).collect();
+        WhyNot { reason: counts.join(", "), groups }
     }
 
     /// Why a group is not even asked.
@@ -463,6 +527,18 @@ impl<'a> Search<'a> {
     }
 }
 
+/// How old a pod must be to be helped.
+fn delay(pod: &PodView, flags: &Autoscaler) -> SimDuration {
+    let own = pod.object.meta.annotations.get(POD_DELAY).and_then(|text| text.parse().ok());
+    own.unwrap_or(SimDuration::ZERO).max(flags.new_pod_scale_up_delay)
+}
+
+/// From when on the pod is seen, and from when on it is helped.
+pub(super) fn moments(pod: &PodView, flags: &Autoscaler) -> impl Iterator<Item = SimTime> {
+    let helped = SimTime::from_secs(pod.object.created.as_secs()) + delay(pod, flags);
+    pod.refused().into_iter().chain([helped])
+}
+
 /// Groups of which too many nodes are not ready, and not because they are new (`IsNodeGroupHealthy`).
 fn sick(view: &View, sizes: &[usize], failing: &Failing, flags: &Autoscaler) -> BTreeSet<usize> {
     let mut ready = vec![0; sizes.len()];
@@ -475,33 +551,24 @@ fn sick(view: &View, sizes: &[usize], failing: &Failing, flags: &Autoscaler) -> 
     (0..sizes.len()).filter(is_sick).collect()
 }
 
-/// Which groups do not take which pods.
-#[derive(Default)]
-struct Refusals {
-    /// For pods that are alike, by place: the groups with their reasons.
-    reasons: BTreeMap<usize, Vec<(usize, String)>>,
-    /// The places of pods that some group takes.
-    taken: BTreeSet<usize>,
-}
-
-impl Refusals {
-    fn add(&mut self, place: usize, reasons: impl IntoIterator<Item = (usize, String)>) {
-        self.reasons.entry(place).or_default().extend(reasons);
-    }
-}
-
 /// Pods of one owner that scheduling cannot tell apart.
 fn alike(pods: &[PodView]) -> Vec<Alike> {
     let mut places = BTreeMap::new();
     let mut alike: Vec<Alike> = Vec::new();
     for pod in pods {
-        let place = *places.entry(pod.likeness()).or_insert(alike.len());
+        let place = *places.entry(pod.likeness).or_insert(alike.len());
         if place == alike.len() {
             alike.push(Alike { pods: Vec::new() });
         }
         alike[place].pods.push(pod.clone());
     }
     alike
+}
+
+impl Alike {
+    fn is_taken(&self, answer: &Answer) -> bool {
+        self.pods.first().is_some_and(|sample| answer.takes(sample.class))
+    }
 }
 
 /// Unused share of CPU plus unused share of memory on the new nodes, in millionths.

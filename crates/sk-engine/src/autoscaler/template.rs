@@ -15,7 +15,7 @@ use super::view::{Amount, NodeView, View};
 use super::{SOFT_TAINT, TO_BE_DELETED, drain};
 
 /// A node serves as a template once it has been ready this long (`stabilizationDelay`).
-const STABLE: SimDuration = SimDuration::from_mins(1);
+pub(super) const STABLE: SimDuration = SimDuration::from_mins(1);
 
 /// Taints that say how a node is now; a new one has none of them (`NodeConditionTaints` of `utils/taints/taints.go`).
 const CONDITION_TAINTS: [&str; 8] = [

@@ -6,6 +6,8 @@
 //! The view also keeps nodes and pods in a scheduler of its own, which answers what would fit where. It leaves out
 //! expendable pods: they neither use capacity nor block the removal of their node.
 
+mod facts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use sk_scheduler::{ClassId, Cluster, NodeId, NodeSpec, PodClass, PodId, Schedule
 
 use super::beside::Beside;
 use super::flags::Autoscaler;
+use super::hopeless::Hopeless;
 use super::rules::Rule;
 use super::{SOFT_TAINT, TO_BE_DELETED};
 use crate::classes::{self, Classes};
@@ -44,6 +47,10 @@ pub(super) struct View {
     /// Pods by the object's id, as they were last looked at.
     known: Vec<Option<Arc<Object>>>,
     unread: Unread,
+    /// Counts the changes that a decision could depend on.
+    changes: u64,
+    /// Classes of waiting pods that fit on no node.
+    pub(super) hopeless: Hopeless,
 }
 
 /// Pods that have changed since they were last looked at, in the order in which they came or were bound.
@@ -125,7 +132,7 @@ pub(super) struct Amount {
 /// A pod and what the scheduler calls it.
 #[derive(Clone, Debug)]
 pub(super) struct PodView {
-    object_id: ObjectId,
+    pub(super) object_id: ObjectId,
     pub(super) object: Arc<Object>,
     pub(super) id: PodId,
     pub(super) class: ClassId,
@@ -133,6 +140,8 @@ pub(super) struct PodView {
     pub(super) priority: i32,
     /// Of too low a priority to be helped or to be cared for.
     pub(super) expendable: bool,
+    /// Which pods are tried together with it.
+    pub(super) likeness: Likeness,
 }
 
 /// What a pod is to the autoscaler.
@@ -185,11 +194,8 @@ impl View {
                 self.learn_node(object, view);
             } else if object.pod().is_some() {
                 self.unread.add(id, false);
-            } else if object.namespace().is_some() {
-                let labels = Some((*object.meta.labels).clone());
-                self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
             } else {
-                self.beside.learn(object, true);
+                self.learn_other(object, true);
             }
         }
         self.catch_up(view);
@@ -208,6 +214,8 @@ impl View {
             beside: Beside::default(),
             known: Vec::new(),
             unread: Unread::default(),
+            changes: 0,
+            hopeless: Hopeless::default(),
         }
     }
 
@@ -223,11 +231,38 @@ impl View {
         } else if let Some(pod) = object.pod() {
             let had_place = || event.before.as_ref().and_then(|before| before.pod()?.node_name.as_ref()).is_some();
             self.unread.add(event.id, pod.node_name.is_some() && !had_place());
-        } else if object.namespace().is_some() {
-            let labels = is_there.then(|| (*object.meta.labels).clone());
-            self.what_if.cluster.objects.set_namespace(object.key.name.clone(), labels);
         } else {
-            self.beside.learn(object, is_there);
+            self.learn_other(object, is_there);
+        }
+    }
+
+    /// Takes in what is neither a node nor a pod.
+    fn learn_other(&mut self, object: &Object, is_there: bool) {
+        if object.namespace().is_none() {
+            self.changes += u64::from(self.beside.learn(object, is_there));
+            return;
+        }
+        let labels = is_there.then(|| (*object.meta.labels).clone());
+        let objects = &mut self.what_if.cluster.objects;
+        if objects.namespaces().get(&object.key.name) != labels.as_ref() {
+            objects.set_namespace(object.key.name.clone(), labels);
+            self.changes += 1;
+            // What a term of affinity selects namespaces by.
+            self.hopeless.room_made();
+        }
+    }
+
+    /// How many changes were taken in so far that a decision could depend on. Without one a loop finds what it found before.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The removal of a node begins, or is over and the node stays.
+    pub(super) fn set_leaving(&mut self, name: &SmolStr, leaving: bool) {
+        if let Some(node) = self.nodes.get_mut(name) {
+            node.leaving = leaving;
+            self.changes += 1;
+            self.hopeless.room_made();
         }
     }
 
@@ -256,6 +291,8 @@ impl View {
 
     fn learn_node(&mut self, object: &Arc<Object>, view: api::View<'_>) {
         let name = &object.key.name;
+        self.changes += 1;
+        self.hopeless.room_made();
         let (Some(node), Some(spec)) = (object.node(), classes::node(object)) else { return self.forget_node(name) };
         let group = object.meta.labels.get(&NODE_GROUP).and_then(|group| self.groups.get(group)).copied();
         let condition = node.status.conditions.iter().find(|condition| condition.is("Ready"));
@@ -304,6 +341,8 @@ impl View {
 
     fn forget_node(&mut self, name: &SmolStr) {
         let Some(node) = self.nodes.remove(name) else { return };
+        self.changes += 1;
+        self.hopeless.room_made();
         for pod in node.pods.values() {
             self.what_if.cluster.drop_pod(pod.id);
             self.forget_known(pod.object_id);
@@ -320,8 +359,10 @@ impl View {
             if let Some(known) = self.pod_mut(after, is.as_ref()) {
                 known.object = after.clone();
             }
+            self.changes += u64::from(!is_judged_alike(before, after));
             return;
         }
+        self.changes += u64::from(was.is_some() || is.is_some());
         if let (Some(before), Some(role)) = (before, &was) {
             self.forget_pod(before, role);
         }
@@ -363,7 +404,11 @@ impl View {
         let priority = cluster.class(class).priority;
         let expendable = priority < self.cutoff;
         let id = cluster.new_pod(class, object.key.name.clone());
-        let known = PodView { object_id, object: object.clone(), id, class, requests, priority, expendable };
+        let likeness = match object.controller() {
+            Some(owner) => Likeness::Of(owner.uid, class),
+            None => Likeness::Alone(id),
+        };
+        let known = PodView { object_id, object: object.clone(), id, class, requests, priority, expendable, likeness };
         match node {
             None => drop(self.pending.insert(age_of(object), known)),
             Some(node) => {
@@ -380,9 +425,12 @@ impl View {
             Role::Pending => self.pending.remove(&age_of(object)),
             Role::On(node) => self.nodes.get_mut(node).and_then(|node| node.pods.remove(&object.key)),
         };
-        if let Some(known) = known {
-            self.what_if.cluster.drop_pod(known.id);
+        let Some(known) = known else { return };
+        match role {
+            Role::Pending => self.hopeless.forget(known.class),
+            Role::On(_) => self.hopeless.room_made(),
         }
+        self.what_if.cluster.drop_pod(known.id);
     }
 
     /// How many nodes each group has, those that are going included.
@@ -395,26 +443,6 @@ impl View {
     /// The nodes that pods may be put on: ready, and not going.
     pub(super) fn open(&self) -> impl Iterator<Item = &NodeView> {
         self.nodes.values().filter(|node| node.ready.is_some() && !node.is_going())
-    }
-
-    /// Does a picture made anew say the same? It must, whatever changes led here; debug builds look in every loop.
-    pub(super) fn is_true(&self, view: api::View<'_>) -> bool {
-        let (groups, with_ended) = (self.groups.clone(), self.with_ended);
-        let mut anew = Self { groups, with_ended, ..Self::empty(&[], self.cutoff) };
-        anew.look_at_all(view);
-        anew.facts() == self.facts() && anew.beside == self.beside
-    }
-
-    /// All that decisions are made of.
-    fn facts(&self) -> impl PartialEq + use<> {
-        let node = |view: &NodeView| {
-            let keys: Vec<_> = view.pods.iter().map(|(key, pod)| (key.clone(), pod.object.resource_version)).collect();
-            let sums = (view.allocatable, self.what_if.cluster.pods_on(view.id).len());
-            (view.name.clone(), view.group, view.ready, view.is_deleting, view.taints, sums, keys)
-        };
-        let nodes: Vec<_> = self.nodes.values().map(node).collect();
-        let pending: Vec<_> = self.pending.keys().cloned().collect();
-        (nodes, pending)
     }
 }
 
@@ -437,24 +465,24 @@ impl PodView {
 
     /// The node that the scheduler makes room on for it.
     pub(super) fn nominated(&self) -> Option<&SmolStr> {
-        self.object.pod().and_then(|pod| pod.status.nominated_node_name.as_ref()).filter(|node| !node.is_empty())
+        nominated(&self.object)
     }
 
     /// Since when the scheduler has found no place for it.
     pub(super) fn refused(&self) -> Option<SimTime> {
-        self.object.pod()?.status.condition("PodScheduled")?.last_transition_time
-    }
-
-    /// Pods with the same owner that scheduling cannot tell apart are tried once.
-    pub(super) fn likeness(&self) -> Likeness {
-        match self.object.controller() {
-            Some(owner) => Likeness::Of(owner.uid, self.class),
-            None => Likeness::Alone(self.id),
-        }
+        refused(&self.object)
     }
 }
 
-/// What two pods share that are alike to the autoscaler.
+fn nominated(pod: &Object) -> Option<&SmolStr> {
+    pod.pod().and_then(|pod| pod.status.nominated_node_name.as_ref()).filter(|node| !node.is_empty())
+}
+
+fn refused(pod: &Object) -> Option<SimTime> {
+    pod.pod()?.status.condition("PodScheduled")?.last_transition_time
+}
+
+/// What two pods share that are alike to the autoscaler: those with the same owner are tried once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Likeness {
     /// The same owner, and the same to scheduling.
@@ -472,10 +500,9 @@ const MAX_POD_CHANGE_AGE: SimDuration = SimDuration::from_secs(10);
 /// Does the change of a pod start a loop (`isRecentUnschedulablePod` of `loop/trigger.go`)?
 pub(super) fn starts_loop(event: &WatchEvent, now: SimTime) -> bool {
     let object = &event.object;
-    let since = || object.pod()?.status.condition("PodScheduled")?.last_transition_time;
     // Kubernetes keeps it in whole seconds.
     let is_recent = |since: SimTime| now.since(SimTime::from_secs(since.as_secs())) <= MAX_POD_CHANGE_AGE;
-    event.change != Change::Deleted && is_pending(object) && since().is_some_and(is_recent)
+    event.change != Change::Deleted && is_pending(object) && refused(object).is_some_and(is_recent)
 }
 
 /// The class without the name of a node: what would fit where is asked as if the pod were made again, even if its template
@@ -506,4 +533,12 @@ fn is_alike(before: &Object, after: &Object) -> bool {
     specs.is_some_and(|(before, after)| Arc::ptr_eq(&before.spec, &after.spec))
         && before.meta.labels.is_same(&after.meta.labels)
         && Arc::ptr_eq(&before.meta.owners, &after.meta.owners)
+}
+
+/// Of two that scheduling cannot tell apart: is there nothing else that the autoscaler looks at in which they differ?
+fn is_judged_alike(before: &Object, after: &Object) -> bool {
+    before.meta.annotations.is_same(&after.meta.annotations)
+        && before.meta.deletion == after.meta.deletion
+        && nominated(before) == nominated(after)
+        && refused(before) == refused(after)
 }

@@ -10,4 +10,5 @@ mod harness;
 mod placement;
 mod stateful_sets;
 mod storage;
+mod waiting;
 mod workloads;

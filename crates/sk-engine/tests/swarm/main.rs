@@ -4,6 +4,7 @@
 //! many. What is drawn is in `draw`, what must hold in `laws`.
 
 mod draw;
+mod kept_view;
 mod laws;
 
 use std::hash::{DefaultHasher, Hash, Hasher};

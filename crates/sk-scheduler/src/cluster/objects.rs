@@ -77,6 +77,11 @@ pub struct Objects {
 }
 
 impl Objects {
+    /// The labels of each namespace.
+    pub fn namespaces(&self) -> &BTreeMap<SmolStr, BTreeMap<SmolStr, SmolStr>> {
+        &self.namespaces
+    }
+
     /// A namespace came or changed, with these labels; `None`: it went.
     pub fn set_namespace(&mut self, name: impl Into<SmolStr>, labels: Option<BTreeMap<SmolStr, SmolStr>>) {
         if set(&mut self.namespaces, name.into(), labels) {

@@ -199,6 +199,7 @@ impl Scheduler {
             diagnosis.plugins.insert(plugin);
             return Err(Box::new(diagnosis));
         }
+        self.search.looks += 1;
         match self.filter_with_nominated(&mut attempt, node) {
             Rejection::NONE => Ok(()),
             rejection => {

@@ -14,6 +14,9 @@ impl Scheduler {
         self.pre_filter(&mut attempt, &mut diagnosis).ok()?;
         let only = attempt.only.take();
         let mut nodes = nodes.into_iter().filter(|node| only.as_ref().is_none_or(|only| only.contains(node)));
-        nodes.find(|node| self.filter_with_nominated(&mut attempt, *node) == Rejection::NONE)
+        nodes.find(|node| {
+            self.search.looks += 1;
+            self.filter_with_nominated(&mut attempt, *node) == Rejection::NONE
+        })
     }
 }

@@ -17,6 +17,7 @@ mod pods;
 mod replica_set;
 mod resource_quota;
 mod revisions;
+mod selectors;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;

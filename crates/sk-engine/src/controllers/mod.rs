@@ -2,6 +2,7 @@
 //! rate limit.
 
 mod adoption;
+mod availability;
 mod cron_job;
 mod daemon_set;
 mod deployment;

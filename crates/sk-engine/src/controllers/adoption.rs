@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sk_apiserver::{Change, KindTag, Object, ObjectId, Request, View, WatchEvent};
-use sk_core::{Gvk, LabelSelector, SmolStr};
+use sk_core::{Gvk, LabelSelector};
 
+use super::selectors::Selectors;
 use crate::workqueue::WorkQueue;
 
 /// Pods in the wrong hands, for the sets of one kind.
@@ -20,8 +21,8 @@ pub(crate) struct Adoption {
     kind: &'static Gvk,
     /// What kind of objects the sets take in.
     child: KindTag,
-    /// What each set selects, by namespace.
-    selectors: BTreeMap<SmolStr, BTreeMap<ObjectId, LabelSelector>>,
+    /// What each set selects.
+    selectors: Selectors,
     /// Orphans that a set selects.
     wanted: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
     /// Pods of a set that it does not select.
@@ -30,16 +31,15 @@ pub(crate) struct Adoption {
 
 impl Adoption {
     pub(crate) fn new(kind: &'static Gvk, child: KindTag) -> Self {
-        Self { kind, child, selectors: BTreeMap::new(), wanted: BTreeMap::new(), strangers: BTreeMap::new() }
+        Self { kind, child, selectors: Selectors::default(), wanted: BTreeMap::new(), strangers: BTreeMap::new() }
     }
 
     /// A set came, changed or went.
     pub(crate) fn set_seen(&mut self, event: &WatchEvent, selector: &Value, view: View<'_>) {
         let namespace = event.object.key.namespace.clone().unwrap_or_default();
-        let selectors = self.selectors.entry(namespace.clone()).or_default();
         match event.change {
             Change::Deleted => {
-                selectors.remove(&event.id);
+                self.selectors.remove(&namespace, event.id);
                 self.wanted.remove(&event.id);
                 self.strangers.remove(&event.id);
             }
@@ -56,7 +56,7 @@ impl Adoption {
                 if !wanted.is_empty() {
                     self.wanted.insert(event.id, wanted);
                 }
-                selectors.insert(event.id, selector);
+                self.selectors.insert(namespace, event.id, selector);
             }
         }
     }
@@ -71,8 +71,8 @@ impl Adoption {
         if is_there && before.is_some_and(same) {
             return;
         }
-        if before.is_some_and(|before| before.controller().is_none()) {
-            self.forget_orphan(event);
+        if let Some(orphan) = before.filter(|before| before.controller().is_none()) {
+            self.forget_orphan(event.id, orphan);
         }
         match event.object.controller() {
             None if is_there => self.orphan_seen(event, queue),
@@ -85,29 +85,26 @@ impl Adoption {
         }
     }
 
-    fn forget_orphan(&mut self, event: &WatchEvent) {
+    fn forget_orphan(&mut self, id: ObjectId, orphan: &Object) {
         if self.wanted.is_empty() {
             return;
         }
-        let namespace = event.object.key.namespace_or_empty();
-        for set in self.selectors.get(namespace).into_iter().flatten().map(|(set, _)| set) {
-            remove(&mut self.wanted, *set, event.id);
+        for set in self.selectors.selecting(orphan.key.namespace_or_empty(), &orphan.meta.labels) {
+            remove(&mut self.wanted, set, id);
         }
     }
 
     fn orphan_seen(&mut self, event: &WatchEvent, queue: &mut WorkQueue<ObjectId>) {
-        let labels = &*event.object.meta.labels;
-        for (set, selector) in self.selectors.get(event.object.key.namespace_or_empty()).into_iter().flatten() {
-            if selector.matches(labels) {
-                self.wanted.entry(*set).or_default().insert(event.id);
-                queue.add(*set);
-            }
+        let orphan = &event.object;
+        for set in self.selectors.selecting(orphan.key.namespace_or_empty(), &orphan.meta.labels) {
+            self.wanted.entry(set).or_default().insert(event.id);
+            queue.add(set);
         }
     }
 
     fn own_seen(&mut self, event: &WatchEvent, set: ObjectId, is_there: bool) {
         let namespace = event.object.key.namespace_or_empty();
-        let selector = self.selectors.get(namespace).and_then(|selectors| selectors.get(&set));
+        let selector = self.selectors.get(namespace, set);
         if is_there && selector.is_some_and(|selector| !selector.matches(&*event.object.meta.labels)) {
             self.strangers.entry(set).or_default().insert(event.id);
         } else {

@@ -39,11 +39,11 @@ impl Reconciler for Garbage {
                 waiting.for_each(|(id, _)| queue.add(id));
             }
             Change::Added | Change::Modified => {
-                let waits = waits_for_dependents(object);
-                if waits || owner_is_missing(event, view) {
+                let (orphans, waits) = (starts_to_wait(event, ORPHAN), starts_to_wait(event, FOREGROUND));
+                if orphans || waits || owner_is_missing(event, view) {
                     queue.add(event.id);
                 }
-                if waits {
+                if waits && !orphans {
                     queue_dependents(object, view, queue);
                 }
                 unblocked(event).filter_map(|owner| view.with_uid(owner)).for_each(|(id, _)| queue.add(id));
@@ -118,8 +118,11 @@ fn has(object: &Object, finalizer: &str) -> bool {
     object.meta.finalizers.iter().any(|known| known == finalizer)
 }
 
-fn waits_for_dependents(object: &Object) -> bool {
-    object.is_deleting() && (has(object, FOREGROUND) || has(object, ORPHAN))
+/// Is its deletion held up by this finalizer, and was not before the change? Later changes of an object that waits say nothing
+/// new: what it waits for tells when it changes (`deletionStartsWithFinalizer`).
+fn starts_to_wait(event: &WatchEvent, finalizer: &str) -> bool {
+    let waits = |object: &Object| object.is_deleting() && has(object, finalizer);
+    waits(&event.object) && !event.before.as_ref().is_some_and(|before| waits(before))
 }
 
 /// The owner a reference means: same kind, name and uid, in the dependent's namespace or in none.
@@ -212,4 +215,63 @@ fn without_finalizer(object: &Object, finalizer: &str) -> Request {
     let mut changed = object.clone();
     changed.meta.finalizers = object.meta.finalizers.iter().filter(|known| *known != finalizer).cloned().collect();
     Request::update(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use sk_apiserver::ApiServer;
+
+    use super::*;
+    use crate::controllers::new_namespace;
+    use crate::workqueue::Delays;
+
+    fn apply(server: &mut ApiServer, json: Value) -> Arc<Object> {
+        server.handle(SimTime::EPOCH, Request::apply(Object::from_json(json).unwrap())).unwrap()
+    }
+
+    /// The names of the objects that the garbage collector looks at because of the newest change.
+    fn queued(server: &ApiServer) -> Vec<String> {
+        let (store, mut queue) = (server.store(), WorkQueue::new(Delays::DEFAULT));
+        let event = store.event(store.resource_version()).unwrap();
+        Garbage.concerns(event, store.now(), &mut queue);
+        std::iter::from_fn(|| queue.take()).map(|id| store.now().get(id).unwrap().key.name.to_string()).collect()
+    }
+
+    /// An owner of 30 objects, whose deletion waits in this way.
+    fn going(server: &mut ApiServer, propagation: Propagation) -> Arc<Object> {
+        let of = |name: &str, owners: Value| {
+            let metadata = json!({"name": name, "namespace": "default", "ownerReferences": owners});
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        };
+        server.handle(SimTime::EPOCH, Request::apply(new_namespace("default"))).unwrap();
+        let owner = apply(server, of("owner", json!([])));
+        let reference = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid.to_string(), "blockOwnerDeletion": true,
+        });
+        for number in 0..30 {
+            apply(server, of(&format!("c{number}"), json!([reference])));
+        }
+        let options = DeleteOptions { propagation, ..DeleteOptions::default() };
+        server.handle(SimTime::EPOCH, Request::Delete { target: owner.reference(), options }).unwrap();
+        owner
+    }
+
+    #[test]
+    fn dependents_are_looked_at_when_their_owner_begins_to_wait_and_not_at_its_later_changes() {
+        let mut server = ApiServer::new(1);
+        let owner = going(&mut server, Propagation::Foreground);
+        assert_eq!(queued(&server).len(), 31, "the owner and its dependents");
+        let mut changed = Object::clone(server.store().get(&owner.gvk, &owner.key).unwrap());
+        changed.meta.labels = [("a".into(), "b".into())].into_iter().collect();
+        server.handle(SimTime::EPOCH, Request::update(changed)).unwrap();
+        assert_eq!(queued(&server), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_owner_that_orphans_its_dependents_is_looked_at_alone() {
+        let mut server = ApiServer::new(1);
+        going(&mut server, Propagation::Orphan);
+        assert_eq!(queued(&server), ["owner"]);
+    }
 }

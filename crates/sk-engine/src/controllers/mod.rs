@@ -2,6 +2,7 @@
 //! rate limit.
 
 mod adoption;
+mod availability;
 mod cron_job;
 mod daemon_set;
 mod deployment;
@@ -17,6 +18,7 @@ mod pods;
 mod replica_set;
 mod resource_quota;
 mod revisions;
+mod selectors;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;

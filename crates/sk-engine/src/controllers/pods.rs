@@ -84,9 +84,21 @@ pub(crate) fn slow_start<T>(all: impl IntoIterator<Item = T>) -> VecDeque<Vec<T>
     batches
 }
 
+/// In which of these batches the request at a place goes.
+pub(crate) fn slow_start_batch(place: usize) -> u32 {
+    (place / FIRST_BATCH + 1).ilog2()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_tells_its_batch() {
+        for (number, batch) in slow_start(0..100).into_iter().enumerate() {
+            assert!(batch.into_iter().all(|place| slow_start_batch(place) as usize == number));
+        }
+    }
 
     #[test]
     fn batches_double_until_all_is_sent() {

@@ -16,6 +16,7 @@ use sk_apiserver::{
 use sk_core::{Gvk, SimDuration, SimTime};
 
 use super::adoption::Adoption;
+use super::availability::Availability;
 use super::expectations::Expectations;
 use super::pods::{delete, generated, is_active, ready_since, slow_start};
 use super::victims;
@@ -39,6 +40,8 @@ pub(crate) struct ReplicaSets {
     adoption: Adoption,
     expectations: Expectations,
     counts: BTreeMap<ObjectId, Counts>,
+    /// The ready pods of sets that want them to be ready for a while before they count as available.
+    available: BTreeMap<ObjectId, Availability>,
     /// What the current sync of a set was refused first.
     refusals: BTreeMap<ObjectId, Refusal>,
 }
@@ -75,6 +78,7 @@ impl ReplicaSets {
             adoption,
             expectations: Expectations::default(),
             counts: BTreeMap::new(),
+            available: BTreeMap::new(),
             refusals: BTreeMap::new(),
         }
     }
@@ -115,7 +119,7 @@ impl Reconciler for ReplicaSets {
         if !object.is_deleting() && self.expectations.satisfied(*id, now) {
             plan = self.balance(*id, object, set, view, now);
         }
-        let (available, again_after) = self.available(*id, object, set, view, now);
+        let (available, again_after) = self.available(*id, object, view, now);
         plan.batches.extend(self.status(*id, object, set, available, now).map(|request| vec![request]));
         plan.again_after = again_after;
         plan
@@ -136,7 +140,7 @@ impl Reconciler for ReplicaSets {
     fn after_refusal(&mut self, id: &ObjectId, view: View<'_>, now: SimTime) -> Option<Request> {
         let object = view.get(*id)?;
         let set = object.replica_set()?;
-        let (available, _) = self.available(*id, object, set, view, now);
+        let (available, _) = self.available(*id, object, view, now);
         self.status(*id, object, set, available, now)
     }
 
@@ -169,6 +173,7 @@ impl ReplicaSets {
         if event.change == Change::Deleted {
             self.expectations.forget(event.id);
             self.counts.remove(&event.id);
+            self.available.remove(&event.id);
             self.refusals.remove(&event.id);
             return;
         }
@@ -177,6 +182,12 @@ impl ReplicaSets {
             let pods =
                 view.owned_by(event.object.uid).map(|(_, pod)| Counts::of(pod, &set.spec.template.metadata.labels));
             self.counts.insert(event.id, pods.fold(Counts::default(), |sum, one| sum.plus(one, 1)));
+        }
+        let min_ready = set.spec.min_ready_seconds;
+        if min_ready <= 0 {
+            self.available.remove(&event.id);
+        } else if before.is_none_or(|before| before.spec.min_ready_seconds != min_ready) {
+            self.available.insert(event.id, counted(&event.object, min_ready, view));
         }
     }
 
@@ -187,12 +198,14 @@ impl ReplicaSets {
             && let Some((id, labels)) = owner(before, self.kind).and_then(|owner| set_of(owner, view))
         {
             self.count(id, Counts::of(before, labels), -1);
+            self.ready_changed(id, event.id, Some(before), None);
             queue.add(id);
         }
         let Some((id, labels)) = owner(&event.object, self.kind).and_then(|owner| set_of(owner, view)) else { return };
         let before = before.filter(|_| moved.is_none());
         let after = (event.change != Change::Deleted).then_some(&event.object);
         self.count(id, Counts::change(before, after, labels), 1);
+        self.ready_changed(id, event.id, before, after);
         let was_deleting = event.before.as_ref().is_some_and(|before| before.is_deleting());
         match event.change {
             Change::Added => self.expectations.creation_seen(id),
@@ -208,6 +221,19 @@ impl ReplicaSets {
         if pod != Counts::default() {
             let counts = self.counts.entry(id).or_default();
             *counts = counts.plus(pod, by);
+        }
+    }
+
+    fn ready_changed(
+        &mut self,
+        set: ObjectId,
+        pod: ObjectId,
+        before: Option<&Arc<Object>>,
+        after: Option<&Arc<Object>>,
+    ) {
+        if let Some(available) = self.available.get_mut(&set) {
+            let since = |pod: Option<&Arc<Object>>| pod.filter(|pod| is_active(pod)).and_then(|pod| ready_since(pod));
+            available.change(pod, since(before), since(after));
         }
     }
 
@@ -234,23 +260,18 @@ impl ReplicaSets {
     }
 
     /// How many pods have been ready for long enough, and when to look again for those that become so by waiting.
-    fn available(
-        &self,
-        id: ObjectId,
-        object: &Object,
-        set: &ReplicaSet,
-        view: View<'_>,
-        now: SimTime,
-    ) -> (i32, Option<SimDuration>) {
-        if set.spec.min_ready_seconds <= 0 {
+    fn available(&mut self, id: ObjectId, object: &Object, view: View<'_>, now: SimTime) -> (i32, Option<SimDuration>) {
+        let Some(available) = self.available.get_mut(&id) else {
             return (self.counts.get(&id).map_or(0, |counts| counts.ready), None);
-        }
-        let min_ready = SimDuration::from_secs(i64::from(set.spec.min_ready_seconds));
-        let pods = view.owned_by(object.uid).filter(|(_, pod)| is_active(pod));
-        let ready_for: Vec<_> = pods.filter_map(|(_, pod)| Some(now.since(ready_since(pod)?))).collect();
-        let available = ready_for.iter().filter(|ready| **ready >= min_ready).count();
-        let again_after = ready_for.iter().filter(|ready| **ready < min_ready).map(|ready| min_ready - *ready).min();
-        (i32::try_from(available).unwrap_or(i32::MAX), again_after)
+        };
+        let min_ready = object.replica_set().map_or(0, |set| set.spec.min_ready_seconds);
+        debug_assert_eq!(
+            available.at(now),
+            counted(object, min_ready, view).at(now),
+            "the available pods of {} are not as many as there are",
+            object.key
+        );
+        available.at(now)
     }
 
     /// What the set should report, if that is news.
@@ -352,6 +373,16 @@ fn owner<'a>(pod: &'a Arc<Object>, kind: &Gvk) -> Option<&'a OwnerRef> {
 fn set_of<'a>(owner: &OwnerRef, view: View<'a>) -> Option<(ObjectId, &'a Labels)> {
     let (id, set) = view.with_uid(owner.uid)?;
     Some((id, &set.replica_set()?.spec.template.metadata.labels))
+}
+
+/// The active pods of a set that are ready, counted anew.
+fn counted(set: &Object, min_ready_seconds: i32, view: View<'_>) -> Availability {
+    let mut available = Availability::new(min_ready_seconds);
+    let is_its_own = |pod: &Object| is_active(pod) && pod.controller().is_some_and(|owner| owner.uid == set.uid);
+    for (id, pod) in view.owned_by(set.uid).filter(|(_, pod)| is_its_own(pod)) {
+        available.change(id, None, ready_since(pod));
+    }
+    available
 }
 
 /// The active pods of all replica sets with the same owner.

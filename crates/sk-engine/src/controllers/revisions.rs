@@ -3,11 +3,12 @@
 //! The hash of its template identifies a revision. Kubernetes' hash has 32 bits and a collision counter; ours has 47,
 //! and the dozen revisions of one set do not collide, so the counter stays 0.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sk_apiserver::kinds::{Other, PodTemplate};
-use sk_apiserver::{Body, DeleteOptions, Meta, Object, Request, View};
+use sk_apiserver::{Body, Change, DeleteOptions, Meta, Object, ObjectId, Request, Uid, View, WatchEvent};
 use sk_core::{Gvk, ObjectKey, SmolStr, StableHash};
 
 /// `apps/v1.ControllerRevision`
@@ -23,11 +24,46 @@ pub(crate) struct Revisions<'a> {
     all: Vec<(i64, &'a Arc<Object>)>,
 }
 
+/// Which revisions there are, by their owners: a controller that watches them does not have to look for them among the pods
+/// of a set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownRevisions {
+    by_owner: BTreeMap<Uid, BTreeSet<ObjectId>>,
+}
+
+impl KnownRevisions {
+    /// An object came, changed or went.
+    pub(crate) fn seen(&mut self, event: &WatchEvent) {
+        if event.object.gvk != CONTROLLER_REVISION {
+            return;
+        }
+        for owner in event.before.iter().flat_map(|before| before.meta.owners.iter()) {
+            let is_last = self.by_owner.get_mut(&owner.uid).is_some_and(|ids| ids.remove(&event.id) && ids.is_empty());
+            if is_last {
+                self.by_owner.remove(&owner.uid);
+            }
+        }
+        for owner in event.object.meta.owners.iter().filter(|_| event.change != Change::Deleted) {
+            self.by_owner.entry(owner.uid).or_default().insert(event.id);
+        }
+    }
+
+    /// The revisions of a set.
+    pub(crate) fn of<'a>(&self, set: Uid, view: View<'a>) -> impl Iterator<Item = &'a Arc<Object>> {
+        self.by_owner.get(&set).into_iter().flatten().filter_map(move |id| view.get(*id))
+    }
+}
+
 impl<'a> Revisions<'a> {
+    /// Those among the objects that a set owns.
     pub(crate) fn of(set: &'a Arc<Object>, view: View<'a>) -> Self {
         let is_revision = |object: &Object| object.gvk == CONTROLLER_REVISION;
-        let owned = view.owned_by(set.uid).map(|(_, object)| object).filter(|object| is_revision(object));
-        let mut all: Vec<_> = owned.map(|object| (number(object), object)).collect();
+        Self::among(set, view.owned_by(set.uid).map(|(_, object)| object).filter(|object| is_revision(object)))
+    }
+
+    /// All of these.
+    pub(crate) fn among(set: &'a Arc<Object>, revisions: impl Iterator<Item = &'a Arc<Object>>) -> Self {
+        let mut all: Vec<_> = revisions.map(|object| (number(object), object)).collect();
         all.sort_by(|(one, a), (other, b)| (one, a.created, &a.key.name).cmp(&(other, b.created, &b.key.name)));
         Self { set, all }
     }

@@ -7,6 +7,7 @@ mod disruption;
 mod fork;
 mod garbage;
 mod harness;
+mod kept_counts;
 mod placement;
 mod stateful_sets;
 mod storage;

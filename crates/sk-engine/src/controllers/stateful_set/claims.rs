@@ -11,7 +11,7 @@ use sk_apiserver::kinds::{Other, POD, Retention, STATEFUL_SET, StatefulSetSpec};
 use sk_apiserver::{Body, Labels, Meta, Object, OwnerRef, Request, View};
 use sk_core::{Gvk, ObjectKey, SmolStr};
 
-static CLAIM: Gvk = Gvk::new_static("", "v1", "PersistentVolumeClaim");
+pub(super) static CLAIM: Gvk = Gvk::new_static("", "v1", "PersistentVolumeClaim");
 
 /// The claims of the pod with one number.
 pub(super) struct Claims<'a> {
@@ -26,9 +26,14 @@ pub(super) fn template_name(template: &Value) -> &str {
     template.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
 }
 
+/// What the names of a template's claims begin with; a pod's number follows.
+pub(super) fn prefix(set: &Object, template: &Value) -> SmolStr {
+    format!("{}-{}", template_name(template), set.key.name).into()
+}
+
 /// The name of a pod's claim.
 pub(super) fn name(set: &Object, template: &Value, ordinal: i32) -> SmolStr {
-    format!("{}-{}-{ordinal}", template_name(template), set.key.name).into()
+    format!("{}-{ordinal}", prefix(set, template)).into()
 }
 
 impl<'a> Claims<'a> {

@@ -1,30 +1,34 @@
 //! The StatefulSet controller (`pkg/controller/statefulset`, 1.36): pods with ordinals, created and deleted in order,
 //! with claims that outlive them.
 //!
-//! `sync` decides, `identity` names and makes pods, `claims` makes claims and sets their owners.
+//! `sync` decides, `pods` counts pods as they change and knows where a sync has to look (`checked`), `identity` names and makes
+//! pods, `claims` makes claims and sets their owners.
 //!
 //! Simplified: claims are bound as soon as they are created; a pod whose volumes differ from the StatefulSet's claims
 //! is left alone (the API server would refuse to change it).
 
+mod checked;
 mod claims;
 mod identity;
+mod pods;
 mod sync;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sk_apiserver::kinds::{STATEFUL_SET, StatefulSetSpec};
+use sk_apiserver::kinds::{STATEFUL_SET, StatefulSet, StatefulSetSpec};
 use sk_apiserver::{
     Answer, ApiError, Body, Change, KindTag, Object, ObjectId, Reason, Request, Verb, View, WatchEvent,
 };
 use sk_core::memo::Memo;
 use sk_core::{SimTime, SmolStr};
 
+use self::pods::Pods;
 use self::sync::Sync;
 use super::adoption::Adoption;
 use super::own_writes::OwnWrites;
 use super::pods::is_active;
-use super::revisions::{HASH_MEMORY, Revisions, template_hash};
+use super::revisions::{HASH_MEMORY, KnownRevisions, Revisions, template_hash};
 use crate::controller::{Plan, Reconciler};
 use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
@@ -40,40 +44,52 @@ pub(crate) struct StatefulSets {
     hashes: Memo<StatefulSetSpec, SmolStr>,
     /// Sets for which something could not be made: they report all the same.
     refused: BTreeSet<ObjectId>,
+    pods: BTreeMap<ObjectId, Pods>,
+    revisions: KnownRevisions,
+    /// The sets by namespace and by what the names of their claims begin with.
+    claims: BTreeMap<(SmolStr, SmolStr), BTreeSet<ObjectId>>,
 }
 
 impl StatefulSets {
     pub(crate) fn new() -> Self {
         let adoption = Adoption::new(&STATEFUL_SET, KindTag::Pod);
-        Self { adoption, own_writes: OwnWrites::default(), hashes: Memo::new(HASH_MEMORY), refused: BTreeSet::new() }
+        Self {
+            adoption,
+            own_writes: OwnWrites::default(),
+            hashes: Memo::new(HASH_MEMORY),
+            refused: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            revisions: KnownRevisions::default(),
+            claims: BTreeMap::new(),
+        }
     }
 }
 
 impl Reconciler for StatefulSets {
     type Key = ObjectId;
 
-    const WATCHES: &'static [KindTag] = &[KindTag::StatefulSet, KindTag::Pod];
+    const WATCHES: &'static [KindTag] = &[KindTag::StatefulSet, KindTag::Pod, KindTag::Other];
 
     fn pods_of(&self) -> Option<KindTag> {
         Some(KindTag::StatefulSet)
     }
 
     fn concerns(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
-        if let Body::StatefulSet(set) = &event.object.body {
-            self.adoption.set_seen(event, &set.spec.selector, view);
-            if event.change == Change::Deleted {
-                self.refused.remove(&event.id);
-                self.own_writes.forget(event.id);
+        match &event.object.body {
+            Body::StatefulSet(set) => {
+                self.adoption.set_seen(event, &set.spec.selector, view);
+                self.set_seen(event, set, view);
+                queue.add(event.id);
             }
-            return queue.add(event.id);
-        }
-        self.adoption.child_seen(event, view, queue);
-        let owner = |pod: &Arc<Object>| {
-            let owner = pod.controller().filter(|owner| owner.gvk == STATEFUL_SET)?;
-            view.with_uid(owner.uid).map(|(id, _)| id)
-        };
-        for set in event.before.as_ref().and_then(owner).into_iter().chain(owner(&event.object)) {
-            queue.add(set);
+            Body::Pod(_) => {
+                self.adoption.child_seen(event, view, queue);
+                self.pod_seen(event, view, queue);
+            }
+            // Nothing is to be done for their sake; the next sync knows of them.
+            _ => {
+                self.revisions.seen(event);
+                self.claim_seen(event);
+            }
         }
     }
 
@@ -89,8 +105,17 @@ impl Reconciler for StatefulSets {
             return Plan::of(claims);
         }
         let hash = self.hashes.get_or_insert_with(&set.spec, |spec| template_hash(&spec.template));
-        let revisions = Revisions::of(object, view);
-        Sync::new(object, set, &revisions, &hash, view, now).plan(&revisions, &hash)
+        let revisions = Revisions::among(object, self.revisions.of(object.uid, view));
+        let decide =
+            |pods: &mut Pods| Sync::new(object, set, &revisions, &hash, pods, view, now).plan(&revisions, &hash);
+        let plan = self.pods.get_mut(id).map_or_else(Plan::nothing, decide);
+        debug_assert_eq!(
+            format!("{plan:?}"),
+            format!("{:?}", decide(&mut Pods::of(object, &set.spec, view))),
+            "a sync of {} that looks at every pod decides otherwise",
+            object.key
+        );
+        plan
     }
 
     fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {
@@ -106,7 +131,8 @@ impl Reconciler for StatefulSets {
         let object = view.get(*id).filter(|_| self.refused.remove(id))?;
         let set = object.stateful_set()?;
         let hash = self.hashes.get_or_insert_with(&set.spec, |spec| template_hash(&spec.template));
-        Sync::new(object, set, &Revisions::of(object, view), &hash, view, now).report_alone()
+        let revisions = Revisions::among(object, self.revisions.of(object.uid, view));
+        Sync::new(object, set, &revisions, &hash, self.pods.get_mut(id)?, view, now).report_alone()
     }
 
     fn answered(&mut self, id: &ObjectId, verb: Verb, answer: &Answer) {
@@ -115,6 +141,70 @@ impl Reconciler for StatefulSets {
         }
         if answer.as_ref().is_ok_and(|object| object.pod().is_some() || object.stateful_set().is_some()) {
             self.own_writes.answered(*id, answer);
+        }
+    }
+}
+
+impl StatefulSets {
+    /// What a set wants of its pods may have changed: they are counted anew.
+    fn set_seen(&mut self, event: &WatchEvent, set: &StatefulSet, view: View<'_>) {
+        // The API server refuses changes to claim templates.
+        if event.change != Change::Modified {
+            let namespace = event.object.key.namespace_or_empty();
+            for template in &set.spec.volume_claim_templates {
+                let prefix = claims::prefix(&event.object, template);
+                let sets = self.claims.entry((namespace.into(), prefix.clone())).or_default();
+                match event.change {
+                    Change::Deleted => sets.remove(&event.id),
+                    Change::Added | Change::Modified => sets.insert(event.id),
+                };
+                if sets.is_empty() {
+                    self.claims.remove(&(namespace.into(), prefix));
+                }
+            }
+        }
+        if event.change == Change::Deleted {
+            self.refused.remove(&event.id);
+            self.own_writes.forget(event.id);
+            self.pods.remove(&event.id);
+            return;
+        }
+        let before = event.before.as_ref().and_then(|before| before.stateful_set());
+        if !before.is_some_and(|before| Arc::ptr_eq(&before.spec, &set.spec) || before.spec == set.spec) {
+            self.pods.insert(event.id, Pods::of(&event.object, &set.spec, view));
+        }
+    }
+
+    fn pod_seen(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        let owner = |pod: &Arc<Object>| {
+            let owner = pod.controller().filter(|owner| owner.gvk == STATEFUL_SET)?;
+            view.with_uid(owner.uid)
+        };
+        let (old, new) = (event.before.as_ref().and_then(owner), owner(&event.object));
+        let is_there = event.change != Change::Deleted;
+        for (id, set) in old.into_iter().chain(new.filter(|(new, _)| old.is_none_or(|(old, _)| old != *new))) {
+            queue.add(id);
+            let is_its = |of: Option<(ObjectId, &Arc<Object>)>| of.is_some_and(|(owner, _)| owner == id);
+            let before = event.before.as_ref().filter(|_| is_its(old));
+            let after = Some(&event.object).filter(|_| is_there && is_its(new));
+            if let Some(pods) = self.pods.get_mut(&id) {
+                pods.changed(set, event.id, before, after, view);
+            }
+        }
+    }
+
+    fn claim_seen(&mut self, event: &WatchEvent) {
+        if self.claims.is_empty() || event.object.gvk != claims::CLAIM {
+            return;
+        }
+        let key = &event.object.key;
+        let Some((prefix, number)) = key.name.rsplit_once('-') else { return };
+        let sets = self.claims.get(&(key.namespace_or_empty().into(), prefix.into())).into_iter().flatten();
+        let Ok(ordinal) = number.parse() else { return };
+        for set in sets {
+            if let Some(pods) = self.pods.get_mut(set) {
+                pods.claim_changed(ordinal);
+            }
         }
     }
 }

@@ -1,19 +1,20 @@
 //! One sync of a StatefulSet: pods to create, delete and replace, and the status (`stateful_set_control.go`, 1.36).
+//!
+//! It looks at the places where a pod or a claim has changed since the last sync, and at no others: [`Pods`] knows which.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_apiserver::kinds::{
     PodManagementPolicy, PodPhase, PodTemplate, SetStrategyType, StatefulSet, StatefulSetSpec, StatefulSetStatus,
 };
 use sk_apiserver::{Body, Object, Request, View};
-use sk_core::limits::MAX_OBJECTS;
-use sk_core::{SimDuration, SimTime, SmolStr};
+use sk_core::{SimTime, SmolStr};
 
 use super::claims::Claims;
-use super::identity::{self, ordinal_in, revision_of};
+use super::identity::{self, revision_of};
+use super::pods::{Pods, wanted};
 use crate::controller::Plan;
-use crate::controllers::pods::{available_in, delete, is_available, ready_since, slow_start};
+use crate::controllers::pods::{delete, is_available, slow_start, slow_start_batch};
 use crate::controllers::revisions::{self, Revisions};
 
 /// A set and its pods at one moment.
@@ -28,10 +29,7 @@ pub(super) struct Sync<'a> {
     current_template: Option<PodTemplate>,
     /// How many pods are wanted.
     wanted: usize,
-    /// The wanted pods that are there, by place.
-    replicas: BTreeMap<usize, &'a Arc<Object>>,
-    /// Pods beyond those, the one with the highest number first.
-    condemned: Vec<&'a Arc<Object>>,
+    pods: &'a mut Pods,
     view: View<'a>,
     now: SimTime,
 }
@@ -49,6 +47,7 @@ impl<'a> Sync<'a> {
         set: &'a StatefulSet,
         revisions: &Revisions<'a>,
         hash: &str,
+        pods: &'a mut Pods,
         view: View<'a>,
         now: SimTime,
     ) -> Self {
@@ -56,18 +55,6 @@ impl<'a> Sync<'a> {
         let current = revisions.find(&set.status.current_revision);
         let current = current.filter(|current| current.key.name != update);
         let spec = &*set.spec;
-        let wanted = usize::try_from(spec.replicas).unwrap_or(0).min(MAX_OBJECTS);
-        let mine = |pod: &Object| pod.pod().is_some() && pod.controller().is_some_and(|owner| owner.uid == object.uid);
-        let (mut replicas, mut condemned) = (BTreeMap::new(), Vec::new());
-        for pod in view.owned_by(object.uid).map(|(_, pod)| pod).filter(|pod| mine(pod)) {
-            let Some(ordinal) = ordinal_in(object, pod) else { continue };
-            let place = ordinal.checked_sub(spec.start_ordinal()).and_then(|place| usize::try_from(place).ok());
-            match place.filter(|place| *place < wanted) {
-                Some(place) => drop(replicas.insert(place, pod)),
-                None => condemned.push(pod),
-            }
-        }
-        condemned.sort_by_key(|pod| std::cmp::Reverse(ordinal_in(object, pod)));
         Self {
             object,
             set,
@@ -75,20 +62,24 @@ impl<'a> Sync<'a> {
             current: current.map_or_else(|| update.clone(), |current| current.key.name.clone()),
             current_template: current.and_then(|current| revisions::template(current)),
             update,
-            wanted,
-            replicas,
-            condemned,
+            wanted: wanted(spec),
+            pods,
             view,
             now,
         }
     }
 
-    fn pods(&self) -> impl Iterator<Item = &'a Arc<Object>> {
-        self.replicas.values().chain(&self.condemned).copied()
+    fn ordinal(&self, place: usize) -> i32 {
+        i32::try_from(place).unwrap_or(i32::MAX).saturating_add(self.spec.start_ordinal())
+    }
+
+    /// The pod at a place.
+    fn replica(&self, place: usize) -> Option<&'a Arc<Object>> {
+        self.pods.get(self.ordinal(place)).and_then(|id| self.view.get(id))
     }
 
     /// Replaces and makes, then removes what is too many, then replaces what is old.
-    fn act(&self, plan: &mut Plan, status: &mut StatefulSetStatus) {
+    fn act(&mut self, plan: &mut Plan, status: &mut StatefulSetStatus) {
         let is_ordered = self.spec.pod_management_policy == PodManagementPolicy::OrderedReady;
         let went = if is_ordered { self.keep_in_order(plan) } else { self.keep_at_once(plan) };
         if went == Go::NoFurther || self.shrink(plan, is_ordered) == Go::NoFurther {
@@ -103,9 +94,13 @@ impl<'a> Sync<'a> {
     }
 
     /// One pod after the other: the first that is not as it should be is seen to, and the rest waits.
-    fn keep_in_order(&self, plan: &mut Plan) -> Go {
-        for place in 0..self.wanted {
+    fn keep_in_order(&mut self, plan: &mut Plan) -> Go {
+        let mut from = 0;
+        while let Some(place) = self.pods.kept.lowest(from..self.wanted) {
+            from = place + 1;
             let (first, then, go) = self.keep(place, true);
+            let is_in_order = first.is_empty() && then.is_empty() && go == Go::On;
+            self.pods.kept.looked_at(place, is_in_order);
             plan.batches.extend([first, then].into_iter().filter(|batch| !batch.is_empty()));
             if go == Go::NoFurther {
                 return go;
@@ -115,11 +110,14 @@ impl<'a> Sync<'a> {
     }
 
     /// All pods in batches that double.
-    fn keep_at_once(&self, plan: &mut Plan) -> Go {
-        for places in slow_start(0..self.wanted) {
+    fn keep_at_once(&mut self, plan: &mut Plan) -> Go {
+        let places = self.pods.kept.all(self.wanted);
+        for batch in places.chunk_by(|one, next| slow_start_batch(*one) == slow_start_batch(*next)) {
             let (mut first, mut then) = (Vec::new(), Vec::new());
-            for place in places {
-                let (claims, pods, _) = self.keep(place, false);
+            for place in batch {
+                let (claims, pods, go) = self.keep(*place, false);
+                let is_in_order = claims.is_empty() && pods.is_empty() && go == Go::On;
+                self.pods.kept.looked_at(*place, is_in_order);
                 first.extend(claims);
                 then.extend(pods);
             }
@@ -130,10 +128,10 @@ impl<'a> Sync<'a> {
 
     /// What one wanted pod needs: claims first, then the rest; and whether the next one may be looked at (`processReplica`).
     fn keep(&self, place: usize, is_ordered: bool) -> (Vec<Request>, Vec<Request>, Go) {
-        let ordinal = i32::try_from(place).unwrap_or(i32::MAX).saturating_add(self.spec.start_ordinal());
+        let ordinal = self.ordinal(place);
         let claims = Claims { set: self.object, spec: self.spec, ordinal, view: self.view };
         let wait = if is_ordered { Go::NoFurther } else { Go::On };
-        let Some(pod) = self.replicas.get(&place) else {
+        let Some(pod) = self.replica(place) else {
             if claims.are_stale() {
                 return (Vec::new(), Vec::new(), Go::NoFurther);
             }
@@ -164,37 +162,51 @@ impl<'a> Sync<'a> {
 
     /// Removes pods beyond the wanted ones, in order from the highest number (`processCondemned`).
     fn shrink(&self, plan: &mut Plan, is_ordered: bool) -> Go {
-        let claims = self.condemned.iter().flat_map(|pod| {
-            let ordinal = ordinal_in(self.object, pod).unwrap_or(0);
-            Claims { set: self.object, spec: self.spec, ordinal, view: self.view }.corrected(pod, true)
-        });
-        plan.batches.extend(claims.map(|request| vec![request]));
+        let claims = self.condemned_claims();
+        plan.batches.extend(claims.into_iter().map(|request| vec![request]));
+        let condemned = || self.pods.condemned(self.wanted).filter_map(|(_, id)| self.view.get(id));
         if !is_ordered {
-            let going = self.condemned.iter().filter(|pod| !pod.is_deleting()).map(|pod| delete(pod));
-            plan.batches.extend(slow_start(going));
+            plan.batches.extend(slow_start(condemned().map(|pod| delete(pod))));
             return Go::On;
         }
-        let Some(last) = self.condemned.first() else { return Go::On };
+        let last = self.pods.last_condemned(self.wanted).and_then(|id| self.view.get(id));
+        let Some(last) = last else { return Go::On };
         // One that is not available may go only if it is the first of them: others wait for it.
-        let first_unavailable = self.condemned.iter().rev().find(|pod| self.is_unavailable(pod));
-        let may_go = !self.is_unavailable(last) || first_unavailable.is_some_and(|first| first.uid == last.uid);
-        if !last.is_deleting() && may_go {
+        let is_first_unavailable = || {
+            let all = self.pods.all_condemned(self.wanted);
+            let mut from_below = all.iter().rev().filter_map(|(_, id)| self.view.get(*id));
+            from_below.find(|pod| self.is_unavailable(pod)).is_some_and(|first| first.uid == last.uid)
+        };
+        if !last.is_deleting() && (!self.is_unavailable(last) || is_first_unavailable()) {
             plan.batches.push_back(vec![delete(last)]);
         }
         Go::NoFurther
     }
 
+    /// The claims of pods beyond the wanted ones get the owner that the retention policy asks for.
+    fn condemned_claims(&self) -> Vec<Request> {
+        if self.spec.volume_claim_templates.is_empty() {
+            return Vec::new();
+        }
+        let condemned = self.pods.all_condemned(self.wanted).into_iter();
+        let corrected = condemned.filter_map(|(ordinal, id)| {
+            let claims = Claims { set: self.object, spec: self.spec, ordinal, view: self.view };
+            Some(claims.corrected(self.view.get(id)?, true))
+        });
+        corrected.flatten().collect()
+    }
+
     /// The next pod that a rollout replaces: from the highest number down to the partition, one at a time.
-    fn next_to_replace(&self) -> Option<&'a Arc<Object>> {
+    fn next_to_replace(&mut self) -> Option<&'a Arc<Object>> {
         let partition = usize::try_from(self.spec.partition()).unwrap_or(0);
-        for place in (partition..self.wanted).rev() {
-            // One that is being made is waited for.
-            let pod = self.replicas.get(&place)?;
-            if revision_of(pod) != self.update && !pod.is_deleting() {
-                return Some(pod);
-            }
-            if self.is_unavailable(pod) {
-                return None;
+        while let Some(place) = self.pods.rolled.highest(partition) {
+            let pod = self.replica(place);
+            let is_old = |pod: &Arc<Object>| revision_of(pod) != self.update;
+            let is_in_order = pod.is_some_and(|pod| !is_old(pod) && !self.is_unavailable(pod));
+            self.pods.rolled.looked_at(place, is_in_order);
+            if !is_in_order {
+                // One that is being made, or is going, or is not up, is waited for.
+                return pod.filter(|pod| is_old(pod) && !pod.is_deleting());
             }
         }
         None
@@ -204,26 +216,19 @@ impl<'a> Sync<'a> {
         pod.is_deleting() || !is_available(pod, self.spec.min_ready_seconds, self.now)
     }
 
-    fn status(&self) -> StatefulSetStatus {
-        let mut status = StatefulSetStatus {
+    fn status(&mut self) -> StatefulSetStatus {
+        StatefulSetStatus {
             observed_generation: self.object.meta.generation,
+            replicas: self.pods.total(),
+            ready_replicas: self.pods.ready,
+            available_replicas: self.pods.available.at(self.now).0,
+            current_replicas: self.pods.staying_of(&self.current),
+            updated_replicas: self.pods.staying_of(&self.update),
             current_revision: self.current.clone(),
             update_revision: self.update.clone(),
             collision_count: Some(0),
             rest: self.set.status.rest.clone(),
-            ..StatefulSetStatus::default()
-        };
-        for pod in self.pods() {
-            let is_ready = phase(pod) == PodPhase::Running && ready_since(pod).is_some();
-            let of = |revision: &SmolStr| i32::from(!pod.is_deleting() && revision_of(pod) == revision);
-            status.replicas += 1;
-            status.ready_replicas += i32::from(is_ready);
-            let is_up = is_ready && is_available(pod, self.spec.min_ready_seconds, self.now);
-            status.available_replicas += i32::from(is_up);
-            status.current_replicas += of(&self.current);
-            status.updated_replicas += of(&self.update);
         }
-        status
     }
 
     /// A rollout ends when all pods are new and ready (`completeRollingUpdate`).
@@ -237,24 +242,24 @@ impl<'a> Sync<'a> {
     }
 
     /// What is to be done for the set.
-    pub(super) fn plan(&self, revisions: &Revisions<'_>, hash: &str) -> Plan {
+    pub(super) fn plan(&mut self, revisions: &Revisions<'_>, hash: &str) -> Plan {
         let mut plan = Plan::of(revisions.bring_up(hash, &self.spec.template));
         let mut status = self.status();
         if !self.object.is_deleting() {
             self.act(&mut plan, &mut status);
         }
         plan.batches.extend(self.report(status).map(|request| vec![request]));
-        let is_live =
-            |name: &str| name == self.current || name == self.update || self.pods().any(|pod| revision_of(pod) == name);
+        let is_live = |name: &str| name == self.current || name == self.update || self.pods.have_revision(name);
         let old = revisions.truncate(self.spec.revision_history_limit, |name| !is_live(name), is_live);
         plan.batches.extend(old.into_iter().map(|request| vec![request]));
-        plan.again_after = self.next_available();
+        plan.again_after = self.pods.available.at(self.now).1;
         plan
     }
 
     /// What the set reports when something for it was refused: its pods as they are.
-    pub(super) fn report_alone(&self) -> Option<Request> {
-        self.report(self.status())
+    pub(super) fn report_alone(&mut self) -> Option<Request> {
+        let status = self.status();
+        self.report(status)
     }
 
     /// The status to write, if it is news.
@@ -268,12 +273,6 @@ impl<'a> Sync<'a> {
         object.resource_version = 0;
         object.body = Body::StatefulSet(StatefulSet { spec: self.set.spec.clone(), status });
         Some(Request::update_status(object))
-    }
-
-    /// When the next ready pod becomes available by waiting alone.
-    fn next_available(&self) -> Option<SimDuration> {
-        let waits = self.pods().filter_map(|pod| available_in(pod, self.spec.min_ready_seconds, self.now));
-        waits.filter(|wait| *wait > SimDuration::ZERO).min()
     }
 }
 

@@ -150,6 +150,9 @@ impl Scheduler {
     /// Decides for one pod. The pod is not counted in: the caller does that when it carries the decision out.
     pub fn schedule(&mut self, pod: PodId) -> Decision {
         self.cluster.take_snapshot();
+        if let Some(diagnosis) = self.same_failure(pod) {
+            return Decision::Unschedulable(diagnosis);
+        }
         let Some(mut attempt) = self.attempt(pod) else { return Decision::NoProfile };
         if let Some(diagnosis) = self.known_failure(&attempt) {
             return Decision::Unschedulable(diagnosis);

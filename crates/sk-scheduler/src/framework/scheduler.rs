@@ -172,6 +172,11 @@ impl Scheduler {
             Ok(node) => return Decision::Placed { node, feasible: 1, evaluated: 1 },
             Err(nominated) => nominated,
         };
+        if attempt.only.is_some() {
+            // The set of plugins that name nodes is the one to which rejections are added (`findNodesThatFitPod`), so it has the
+            // plugin that rejected the nominated node too.
+            diagnosis.named_by = diagnosis.plugins;
+        }
         match self.find(&mut attempt, nominated) {
             Found::Node { node, feasible, evaluated } => {
                 self.failures.forget(attempt.class_id);

@@ -107,6 +107,26 @@ fn while_its_victim_is_still_going_a_pod_takes_no_other() {
     assert_eq!(world.try_again(new), format!("0/2 nodes are available: 2 Insufficient cpu. {words}"));
 }
 
+/// The real scheduler adds the plugin that rejects the nominated node to the set of those that named nodes before it speaks of
+/// them; ours named NodeAffinity alone.
+#[test]
+fn a_nominated_pod_that_names_its_node_is_told_who_rejected_that_node_too() {
+    let mut world = two_nodes();
+    world.bind("a", &pod("a0", json!({}), worth(1, "4")));
+    let named = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}],
+    }}}});
+    let new = world.create(&pod("new", json!({}), all([worth(100, "4"), named])));
+    assert_eq!(world.try_again(new), "-> a: a0");
+    let (victim, a) = (world.pods["a0"], world.node("a"));
+    world.cluster().nominate(new, a);
+    world.cluster().update_pod(new, |pod| pod.nominated = Some(a));
+    world.cluster().update_pod(victim, |pod| (pod.deleting, pod.preempted) = (true, true));
+    let reasons = "1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit].";
+    let said = world.try_again(new);
+    assert!(said.starts_with(&format!("0/2 nodes are available: {reasons}")), "{said}");
+}
+
 #[test]
 fn a_victim_that_only_blocks_by_anti_affinity_is_found() {
     let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}});

@@ -37,7 +37,8 @@ impl KubeScheduler {
         let start = self.library.search_start();
         let mut decision = self.library.schedule(pod);
         if matches!(decision, Decision::Nominated { .. }) && self.reckon_budgets(ctx.view) {
-            // Budgets are reckoned only now that somebody is to go; the search itself has gone full circle.
+            // Budgets are reckoned only now that somebody is to go. A search among nodes that the pod names goes no full circle.
+            self.library.search_from(start);
             decision = self.library.schedule(pod);
         }
         match decision {

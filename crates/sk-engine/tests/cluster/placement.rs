@@ -162,3 +162,35 @@ fn a_preemption_says_why_these_pods_had_to_make_room() {
     assert_eq!((why.1.candidates, why.1.criterion), (2, Criterion::LowestHighestPriority));
     assert_eq!((why.1.budget_violations, why.1.reprieved.1), (0, 0));
 }
+
+/// Deciding about victims takes a second look where there are budgets. It was made from where the first had ended, so that the
+/// next pod was looked for a node from one node too far on.
+#[test]
+fn a_preemption_beside_budgets_moves_the_next_search_no_further_than_one_without() {
+    let placed_after = |with_budget: bool| {
+        let settings = Settings {
+            seed: 1,
+            timing: Timing::ideal(),
+            groups: vec![group("fixed", "2", 4, 4)],
+            ..Settings::default()
+        };
+        let mut cluster = Cluster { engine: Engine::new(&settings, START) };
+        if with_budget {
+            cluster.until(1).apply(json!({
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "any", "namespace": "default"},
+                "spec": {"minAvailable": 0, "selector": {"matchLabels": {"app": "nobody"}}},
+            }));
+        }
+        for number in 0..4 {
+            cluster.until(100 + number).apply(bare(&format!("low-{number}"), "1500m", 0));
+        }
+        let (class, mut urgent) = worth("urgent", "1500m", 9);
+        urgent["spec"]["affinity"]["nodeAffinity"] = json!({"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["fixed-1"]}]}],
+        }});
+        cluster.until(110).apply(class).apply(urgent).until(120).apply(bare("next", "200m", 0)).until(130);
+        let next = cluster.engine.list(&POD).find(|pod| pod.key.name == "next").expect("it is there");
+        next.pod().and_then(|pod| pod.node_name.clone()).expect("there is room for it")
+    };
+    assert_eq!(placed_after(true), placed_after(false));
+}

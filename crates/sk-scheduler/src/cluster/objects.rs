@@ -70,6 +70,8 @@ pub struct Objects {
     /// Counts changes of Services.
     pub(crate) services_version: u64,
     pub(crate) owners: Keyed<(OwnerKind, SmolStr, SmolStr), Arc<LabelSelector>>,
+    /// Counts changes of those.
+    pub(crate) owners_version: u64,
     pub(crate) budgets: BTreeMap<Key, Budget>,
     pub(crate) claims: BTreeMap<Key, VolumeClaim>,
     pub(crate) volumes: BTreeMap<SmolStr, Volume>,
@@ -106,6 +108,7 @@ impl Objects {
         selector: Option<LabelSelector>,
     ) {
         let key = (kind, namespace.into(), name.into());
+        self.owners_version += 1;
         match selector {
             Some(selector) if self.owners.get(&key).is_some_and(|known| **known == selector) => {}
             Some(selector) => drop(self.owners.insert(key, Arc::new(selector))),

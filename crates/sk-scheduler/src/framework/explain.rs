@@ -19,7 +19,7 @@ pub struct NodeScores {
 }
 
 /// A place in the order of nodes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SearchStart(pub(super) usize);
 
 /// What a cycle for the pod would see now.
@@ -35,6 +35,11 @@ impl Scheduler {
     /// Where the next search starts.
     pub fn search_start(&self) -> SearchStart {
         SearchStart(self.next_start)
+    }
+
+    /// Has the next search start there: a decision that is made once more begins where it began before.
+    pub fn search_from(&mut self, start: SearchStart) {
+        self.next_start = start.0;
     }
 
     /// Explains the decision that [`Self::schedule`] would make now, without making it: the next search starts where it

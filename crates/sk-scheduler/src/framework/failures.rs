@@ -24,7 +24,7 @@ use crate::class::PodClass;
 use crate::cluster::Freed;
 use crate::cluster::log::Change;
 use crate::counters::{is_matched_by, matches_other};
-use crate::ids::ClassId;
+use crate::ids::{ClassId, PodId};
 use crate::plugins::pod_topology_spread::Constraints;
 
 /// Classes that are kept: at about half a kilobyte each, 8 MB.
@@ -49,6 +49,8 @@ struct Failure {
     order: u64,
     nominations: u64,
     namespaces: u64,
+    /// Of Services and controllers, which the constraints may come from.
+    selectors: (u64, u64),
     constraints: Arc<Constraints>,
     /// `None`: no column is kept.
     verdicts: Option<Verdicts>,
@@ -80,9 +82,16 @@ impl Failures {
 
 /// Is the failure about the pod itself rather than about its class?
 fn is_its_own(cluster: &Cluster, attempt: &Attempt) -> bool {
-    !attempt.class.claims.is_empty()
-        || cluster.pod(attempt.pod).nominated.is_some()
-        || cluster.nomination(attempt.pod).is_some()
+    !attempt.class.claims.is_empty() || is_nominated(cluster, attempt.pod)
+}
+
+fn is_nominated(cluster: &Cluster, pod: PodId) -> bool {
+    cluster.pod(pod).nominated.is_some() || cluster.nomination(pod).is_some()
+}
+
+/// How often Services and controllers changed.
+fn selectors(cluster: &Cluster) -> (u64, u64) {
+    (cluster.objects.services_version, cluster.objects.owners_version)
 }
 
 /// Does it matter to a pod of our class that one of another class comes or goes somewhere, apart from the room it takes?
@@ -95,20 +104,39 @@ fn matters(cluster: &Cluster, ours: &PodClass, constraints: &Constraints, other:
         || other.affinity.required_anti.iter().any(|term| is_matched_by(cluster, term, ours))
 }
 
+impl Failure {
+    /// Is everything of the kind that it counts as it was?
+    fn is_of(&self, cluster: &Cluster) -> bool {
+        self.order == cluster.order.version()
+            && self.nominations == cluster.nominations.version
+            && self.namespaces == cluster.objects.namespaces_version
+    }
+}
+
 impl Scheduler {
+    /// How the pod fails, if a pod of its class failed and nothing at all was changed since: most tries of a crowd that waits
+    /// come to this.
+    pub(super) fn same_failure(&mut self, pod: PodId) -> Option<Arc<Diagnosis>> {
+        let cluster = &self.cluster;
+        let known = self.failures.kept.get(&cluster.pod(pod).class)?;
+        let same = known.cursor == cluster.log.end() && known.is_of(cluster) && known.selectors == selectors(cluster);
+        if !same || is_nominated(cluster, pod) {
+            return None;
+        }
+        let (diagnosis, advance) = (Arc::clone(&known.diagnosis), known.advance);
+        advance.into_iter().for_each(|nodes| self.advance(nodes));
+        Some(diagnosis)
+    }
+
     /// How the pod fails, if its class failed before and nothing that matters to it has changed since.
     pub(super) fn known_failure(&mut self, attempt: &Attempt) -> Option<Arc<Diagnosis>> {
         let known = self.failures.kept.get(&attempt.class_id)?;
         let cluster = &self.cluster;
-        let same = known.order == cluster.order.version()
-            && known.nominations == cluster.nominations.version
-            && known.namespaces == cluster.objects.namespaces_version
-            && !is_its_own(cluster, attempt);
-        if !same || !self.stands(attempt) {
+        if !known.is_of(cluster) || is_its_own(cluster, attempt) || !self.stands(attempt) {
             return None;
         }
         let known = self.failures.kept.get_mut(&attempt.class_id)?;
-        known.cursor = self.cluster.log.end();
+        (known.cursor, known.selectors) = (self.cluster.log.end(), selectors(&self.cluster));
         let (diagnosis, advance) = (Arc::clone(&known.diagnosis), known.advance);
         advance.into_iter().for_each(|nodes| self.advance(nodes));
         Some(diagnosis)
@@ -178,6 +206,7 @@ impl Scheduler {
             order: cluster.order.version(),
             nominations: cluster.nominations.version,
             namespaces: cluster.objects.namespaces_version,
+            selectors: selectors(cluster),
             constraints: caches.spread.constraints(&attempt.cx(cluster)),
             verdicts: columns.verdicts(cluster, shape, attempt.profile.number),
         };

@@ -111,6 +111,21 @@ impl PluginSet {
         self.0 == 0
     }
 
+    /// Is anything in both?
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These.
+    pub const fn of(plugins: &[PluginId]) -> Self {
+        let (mut set, mut at) = (0, 0);
+        while at < plugins.len() {
+            set |= 1 << plugins[at] as u32;
+            at += 1;
+        }
+        Self(set)
+    }
+
     /// Everything in either.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {

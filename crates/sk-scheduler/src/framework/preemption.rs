@@ -41,9 +41,13 @@ impl Scheduler {
         if rivals.is_empty() {
             return self.filter(attempt, node);
         }
+        // A port that a pod on the node has is taken once, and would be free when a rival who wants it too is counted out.
+        let takes_ports = |class: &ClassId| !self.cluster.class(*class).shape.ports.is_empty();
+        let ports = rivals.iter().any(takes_ports).then(|| self.cluster.columns.ports[node.index()].clone());
         rivals.iter().for_each(|class| self.suppose(attempt, node, *class, 1));
         let with = self.filter(attempt, node);
         rivals.iter().for_each(|class| self.suppose(attempt, node, *class, -1));
+        ports.into_iter().for_each(|ports| self.cluster.columns.ports[node.index()] = ports);
         if with.passes() { self.filter(attempt, node) } else { with }
     }
 

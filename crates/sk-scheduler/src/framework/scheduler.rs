@@ -151,6 +151,9 @@ impl Scheduler {
     /// Decides for one pod. The pod is not counted in: the caller does that when it carries the decision out.
     pub fn schedule(&mut self, pod: PodId) -> Decision {
         self.cluster.take_snapshot();
+        if let Some(diagnosis) = self.same_failure(pod) {
+            return Decision::Unschedulable(diagnosis);
+        }
         let Some(mut attempt) = self.attempt(pod) else { return Decision::NoProfile };
         if let Some(diagnosis) = self.known_failure(&attempt) {
             return Decision::Unschedulable(diagnosis);
@@ -170,6 +173,11 @@ impl Scheduler {
             Ok(node) => return Decision::Placed { node, feasible: 1, evaluated: 1 },
             Err(nominated) => nominated,
         };
+        if attempt.only.is_some() {
+            // The set of plugins that name nodes is the one to which rejections are added (`findNodesThatFitPod`), so it has the
+            // plugin that rejected the nominated node too.
+            diagnosis.named_by = diagnosis.plugins;
+        }
         match self.find(&mut attempt, nominated) {
             Found::Node { node, feasible, evaluated } => {
                 self.failures.forget(attempt.class_id);

@@ -8,6 +8,7 @@ use crate::Cluster;
 use crate::class::PodClass;
 use crate::cluster::NodeChange;
 use crate::cluster::objects::{StorageClass, Volume};
+use crate::framework::plugin::{PluginId, PluginSet};
 use crate::framework::profile::Compiled;
 use crate::ids::{ClassId, PodId};
 use crate::node::NodeSpec;
@@ -164,6 +165,53 @@ impl Event {
             actions.push(PodAction::Other);
         }
         actions
+    }
+
+    /// The plugins that ask to be told of it (`EventsToRegister`); the others' hints are not asked for.
+    pub(super) const fn registered(&self) -> PluginSet {
+        use PluginId::{
+            InterPodAffinity, NodeAffinity, NodeName, NodePorts, NodeResourcesFit, NodeUnschedulable,
+            PodTopologySpread, SchedulingGates, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone,
+        };
+        PluginSet::of(match self {
+            // Whoever asks for new nodes is told of changed taints too (`scheduler.go`, `buildQueueingHintMap`).
+            Self::Node { action: NodeAction::Add, .. } | Self::Node { action: NodeAction::Taint, .. } => &[
+                NodeUnschedulable,
+                NodeName,
+                TaintToleration,
+                NodeAffinity,
+                NodePorts,
+                NodeResourcesFit,
+                VolumeRestrictions,
+                VolumeBinding,
+                VolumeZone,
+                PodTopologySpread,
+                InterPodAffinity,
+            ],
+            Self::Node { action: NodeAction::Delete, .. } => &[PodTopologySpread],
+            Self::Node { action: NodeAction::Allocatable, .. } => &[NodeResourcesFit],
+            Self::Node { action: NodeAction::Label, .. } => {
+                &[NodeAffinity, VolumeBinding, VolumeZone, PodTopologySpread, InterPodAffinity]
+            }
+            Self::PlacedPod { action: PodAction::Add | PodAction::Label, .. }
+            | Self::WaitingPod { action: PodAction::Label, .. } => &[PodTopologySpread, InterPodAffinity],
+            Self::PlacedPod { action: PodAction::Delete, .. } => {
+                &[NodePorts, NodeResourcesFit, PodTopologySpread, InterPodAffinity]
+            }
+            Self::PlacedPod { action: PodAction::ScaleDown, .. }
+            | Self::WaitingPod { action: PodAction::ScaleDown, .. } => &[NodeResourcesFit],
+            Self::WaitingPod { action: PodAction::GatesEliminated, .. } => &[SchedulingGates],
+            Self::WaitingPod { action: PodAction::Toleration, .. } => {
+                &[NodeUnschedulable, TaintToleration, PodTopologySpread]
+            }
+            Self::PlacedPod {
+                action: PodAction::GatesEliminated | PodAction::Toleration | PodAction::Other, ..
+            }
+            | Self::WaitingPod { action: PodAction::Add | PodAction::Delete | PodAction::Other, .. } => &[],
+            Self::Claim { .. } => &[VolumeRestrictions, VolumeBinding, VolumeZone],
+            Self::Volume { .. } | Self::StorageClass { .. } => &[VolumeBinding, VolumeZone],
+            Self::Timeout => PluginId::ALL,
+        })
     }
 
     /// Does it matter which pod of a class is asked about?

@@ -22,8 +22,9 @@ const KEPT_PODS: usize = 64;
 pub(super) struct Groups {
     groups: Vec<Group>,
     by_key: BTreeMap<Key, u32>,
-    /// Groups that have pods.
+    /// Groups that have pods, and how many of them were rejected by the same plugins.
     occupied: Vec<u32>,
+    by_rejectors: BTreeMap<PluginSet, u32>,
     /// Where the search for an empty group goes on.
     hand: usize,
 }
@@ -44,6 +45,11 @@ pub(super) struct Seat {
 }
 
 impl Groups {
+    /// Was any pod rejected by one of these plugins, or by none?
+    pub(super) fn concern(&self, plugins: PluginSet) -> bool {
+        self.by_rejectors.keys().any(|rejectors| rejectors.is_empty() || rejectors.intersects(plugins))
+    }
+
     /// The groups that have pods.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &[PodId])> {
         self.occupied.iter().map(|group| &self.groups[*group as usize]).map(|group| (&group.key, group.pods.as_slice()))
@@ -60,6 +66,7 @@ impl Groups {
         if group.pods.len() == 1 {
             group.at = self.occupied.len() as u32;
             self.occupied.push(number);
+            *self.by_rejectors.entry(key.1).or_insert(0) += 1;
         }
     }
 
@@ -71,9 +78,15 @@ impl Groups {
             moved.seat.at = at;
         }
         if group.pods.is_empty() {
-            let at = group.at as usize;
+            let (at, rejectors) = (group.at as usize, group.key.1);
             group.pods.shrink_to(KEPT_PODS);
             self.occupied.swap_remove(at);
+            if let Some(groups) = self.by_rejectors.get_mut(&rejectors) {
+                *groups -= 1;
+                if *groups == 0 {
+                    self.by_rejectors.remove(&rejectors);
+                }
+            }
             if let Some(moved) = self.occupied.get(at) {
                 self.groups[*moved as usize].at = at as u32;
             }
@@ -142,6 +155,8 @@ mod tests {
         let found: BTreeMap<Key, BTreeSet<PodId>> =
             groups.iter().map(|(key, pods)| (*key, pods.iter().copied().collect())).collect();
         assert_eq!(found, by_key);
+        let occupied: u32 = groups.by_rejectors.values().sum();
+        assert_eq!(occupied as usize, by_key.len());
         assert!(groups.groups.len() <= 2 * MIN_EMPTY, "{}", groups.groups.len());
         assert_eq!(groups.by_key.len(), groups.groups.len());
     }

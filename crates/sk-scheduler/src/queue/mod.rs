@@ -153,9 +153,12 @@ impl Queue {
     /// The pod found no node, because of these plugins; with none, something else went wrong
     /// (`AddUnschedulableIfNotPresent`).
     pub fn failed(&mut self, now: SimTime, pod: PodId, rejectors: PluginSet, scheduler: &Scheduler) {
-        let Some(entry) = self.entries.get_mut(pod) else { return };
+        let Some(entry) = self.entries.get(pod) else { return };
         let (class, place) = (entry.class, entry.place);
-        self.settle(pod, Place::Nowhere);
+        if !matches!(place, Place::InFlight(_)) {
+            // Its rank, by which it is found there, is about to change.
+            self.settle(pod, Place::Nowhere);
+        }
         self.entries.get_mut(pod).into_iter().for_each(|entry| entry.failed(now, rejectors));
         let mut missed = self.missed(place).iter();
         let helped = rejectors.is_empty() || missed.any(|event| worth(scheduler, class, rejectors, Some(pod), event));
@@ -194,8 +197,15 @@ impl Queue {
         if !self.in_flight.is_empty() {
             self.events.push(event.clone());
         }
+        let registered = event.registered();
+        if !self.unschedulable.concern(registered) {
+            return;
+        }
         let mut helped = Vec::new();
         for ((class, rejectors, gate), pods) in self.unschedulable.iter() {
+            if !rejectors.is_empty() && !rejectors.intersects(registered) {
+                continue;
+            }
             if gate.is_some_and(|gate| !opens(gate, event)) || scheduler.cluster.class(*class).priority > priority {
                 continue;
             }
@@ -206,9 +216,12 @@ impl Queue {
                 helped.extend(pods);
             }
         }
-        // In their order, which is how the queues take them most cheaply. It makes no other difference.
-        helped.sort_by_cached_key(|pod| self.entries.get(*pod).map(Entry::rank));
-        for pod in helped {
+        // In their order, which is how the queues take them most cheaply. It makes no other difference. Those of a group failed
+        // in their order, so these are a few runs, which this way of sorting knows how to merge.
+        let rank = |pod: PodId| (self.entries.get(pod).map(Entry::rank), pod);
+        let mut helped: Vec<_> = helped.into_iter().map(rank).collect();
+        helped.sort();
+        for (_, pod) in helped {
             self.requeue(now, pod, scheduler);
         }
     }
@@ -299,7 +312,6 @@ impl Queue {
         let may_be_held = !class.gates.is_empty() || !self.preempting.is_empty();
         let profile = scheduler.profile(&class.scheduler_name).filter(|_| may_be_held);
         let gate = profile.and_then(|profile| profile.profile.pre_enqueue.iter().find(holds)).copied();
-        self.settle(pod, Place::Nowhere);
         let Some(entry) = self.entries.get_mut(pod) else { return };
         entry.gate = gate;
         entry.rejectors.extend_with(gate);
@@ -355,9 +367,14 @@ fn worth(scheduler: &Scheduler, class: ClassId, rejectors: PluginSet, pod: Optio
     let Some(profile) = scheduler.profile(&class.scheduler_name) else { return true };
     let cx = HintCx { cluster: &scheduler.cluster, profile, class, pod };
     let is_taint = matches!(event, Event::Node { action: NodeAction::Taint, .. });
-    rejectors
-        .iter()
-        .any(|plugin| (is_taint && takes_any_taint(plugin)) || plugin.plugin().hint(&cx, event) == Hint::Queue)
+    let helps =
+        |plugin: PluginId| (is_taint && takes_any_taint(plugin)) || plugin.plugin().hint(&cx, event) == Hint::Queue;
+    let registered = event.registered();
+    debug_assert!(
+        rejectors.iter().all(|plugin| registered.contains(plugin) || !helps(plugin)),
+        "a plugin that is helped by an event registers for it: {rejectors} {event:?}"
+    );
+    rejectors.iter().any(|plugin| registered.contains(plugin) && helps(plugin))
 }
 
 /// Plugins that ask for new nodes but not for changed taints get the latter all the same, without a hint of their own

@@ -107,6 +107,45 @@ fn while_its_victim_is_still_going_a_pod_takes_no_other() {
     assert_eq!(world.try_again(new), format!("0/2 nodes are available: 2 Insufficient cpu. {words}"));
 }
 
+/// Whoever was tried while a pod was nominated for the node made the port of its victim free: the dry run with the nominated
+/// pod, which wants the same port, took it away.
+#[test]
+fn a_port_stays_taken_while_the_victim_that_has_it_is_going() {
+    let mut world = World::new([node("a", json!({}))]);
+    let port = || json!({"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 8080}]}]});
+    let wants = |priority: i64| all([json!({"priority": priority}), port()]);
+    world.bind("a", &pod("low", json!({}), wants(1)));
+    let high = world.create(&pod("high", json!({}), wants(9)));
+    assert_eq!(world.try_again(high), "-> a: low");
+    let (victim, a) = (world.pods["low"], world.node("a"));
+    world.cluster().nominate(high, a);
+    world.cluster().update_pod(high, |pod| pod.nominated = Some(a));
+    world.cluster().update_pod(victim, |pod| (pod.deleting, pod.preempted) = (true, true));
+    assert_eq!(world.place(&pod("passer-by", json!({}), asks("100m", "16Mi"))), "a");
+    let said = world.try_again(high);
+    assert!(said.contains("1 node(s) didn't have free ports for the requested pod ports"), "{said}");
+}
+
+/// The real scheduler adds the plugin that rejects the nominated node to the set of those that named nodes before it speaks of
+/// them; ours named NodeAffinity alone.
+#[test]
+fn a_nominated_pod_that_names_its_node_is_told_who_rejected_that_node_too() {
+    let mut world = two_nodes();
+    world.bind("a", &pod("a0", json!({}), worth(1, "4")));
+    let named = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}],
+    }}}});
+    let new = world.create(&pod("new", json!({}), all([worth(100, "4"), named])));
+    assert_eq!(world.try_again(new), "-> a: a0");
+    let (victim, a) = (world.pods["a0"], world.node("a"));
+    world.cluster().nominate(new, a);
+    world.cluster().update_pod(new, |pod| pod.nominated = Some(a));
+    world.cluster().update_pod(victim, |pod| (pod.deleting, pod.preempted) = (true, true));
+    let reasons = "1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit].";
+    let said = world.try_again(new);
+    assert!(said.starts_with(&format!("0/2 nodes are available: {reasons}")), "{said}");
+}
+
 #[test]
 fn a_victim_that_only_blocks_by_anti_affinity_is_found() {
     let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}});

@@ -16,7 +16,7 @@ pub struct Attempt {
     pub events: Vec<String>,
     /// When it began, in microseconds of the day. Back-offs are lengths of time, so a live comparison needs it; a
     /// recording does not keep it.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
     /// How it ended.
     #[serde(flatten)]

@@ -1,7 +1,9 @@
 //! Our scheduler's answers beside the real one's, attempt by attempt.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
+use sk_testkit::scenario::Target;
 use sk_testkit::scheduling::attempt::{Attempt, Outcome, Scores};
 use sk_testkit::scheduling::recorded::Answers;
 use sk_testkit::scheduling::{SchedulingScenario, Step};
@@ -56,9 +58,9 @@ pub(crate) struct Verdict {
     pub(crate) attempts: usize,
     /// Of these, those in which a node was chosen.
     pub(crate) placements: usize,
-    /// Attempts that a node's going caused. The real scheduler moves the pods that wait for it first, and forgets the node
-    /// then (`eventhandlers.go`, `deleteNodeFromCache`), so whether an attempt still sees the node is a race. Of these only
-    /// is compared that they are made.
+    /// Of these, those that a node's going caused. The real scheduler moves the pods that wait for it first, and forgets the
+    /// node then (`eventhandlers.go`, `deleteNodeFromCache`), so whether an attempt still sees the node is a race. It must
+    /// be answered as ours is with the node or without it, and once without it, always.
     pub(crate) raced: usize,
     /// What differs.
     pub(crate) differences: Vec<Difference>,
@@ -77,66 +79,126 @@ pub(crate) enum Chance {
 
 /// Asks our scheduler what the real one was asked.
 pub(crate) fn compare(scenario: &SchedulingScenario, answers: &Answers, chance: Chance) -> Verdict {
-    let mut verdict = Verdict::default();
-    let input = |step: usize, reason: String| Difference {
-        scenario: scenario.name.clone(),
-        step,
-        pod: "-".into(),
-        level: Level::Input,
-        real: "took it".into(),
-        ours: reason,
-    };
-    let mut ours = match Ours::new(scenario) {
-        Ok(ours) => ours,
-        Err(reason) => {
-            verdict.differences.push(input(0, reason));
-            return verdict;
-        }
-    };
-    for (index, (step, attempts)) in scenario.steps.iter().zip(answers).enumerate() {
-        ours.set_clock(attempts.first().and_then(|attempt| attempt.at));
-        if let Err(reason) = ours.act(step) {
-            verdict.differences.push(input(index + 1, reason));
-            return verdict;
-        }
-        let difference = |pod: &str, level: Level, real: String, ours: String| {
-            let (scenario, pod) = (scenario.name.clone(), pod.to_owned());
-            Difference { scenario, step: index + 1, pod, level, real, ours }
-        };
-        let node_goes = matches!(step, Step::Delete(target) if target.0.gvk.kind.as_str() == "Node");
-        // A recording, which has no clock, is judged as it stands.
-        let is_race = node_goes && attempts.iter().any(|attempt| attempt.at.is_some());
-        if is_race {
-            verdict.raced += attempts.len();
-        } else {
-            verdict.attempts += attempts.len();
-        }
-        for attempt in attempts {
-            verdict.placements += usize::from(!is_race && matches!(attempt.outcome, Outcome::Bound { .. }));
-            ours.set_clock(attempt.at);
-            ours.learn(&attempt.events);
-            let found = &mut verdict.differences;
-            match ours.take(&attempt.pod) {
-                Err(instead) if is_judged(&instead, attempt) => {
-                    found.push(difference(&attempt.pod, Level::Retries, "tries it".into(), instead.to_string()));
-                }
-                Err(_) | Ok(()) => {}
-            }
-            let answer = ours.decide(&attempt.pod);
-            let mut report = |level, real, ours| found.push(difference(&attempt.pod, level, real, ours));
-            if !is_race {
-                judge(&by_chance(attempt, &answer, chance), &answer, &mut report);
-            }
-            ours.carry_out(&answer, &attempt.outcome);
-        }
-        ours.learn_all();
-        for pod in ours.ready() {
-            let found = difference(&pod, Level::Retries, "does not try it".into(), "we would try it now".into());
-            verdict.differences.push(found);
-        }
-        ours.start_bound();
+    let mut comparison = Comparison { scenario, chance, step: 0, worlds: Vec::new(), verdict: Verdict::default() };
+    let mut played = Ours::new(scenario).map(|ours| comparison.worlds.push(ours));
+    for (step, attempts) in scenario.steps.iter().zip(answers) {
+        comparison.step += usize::from(played.is_ok());
+        played = played.and_then(|()| comparison.step(step, attempts));
     }
-    verdict
+    if let Err(reason) = played {
+        let found = comparison.difference("-", Level::Input, "took it".into(), reason);
+        comparison.verdict.differences.push(found);
+    }
+    comparison.verdict
+}
+
+/// A comparison that is under way.
+struct Comparison<'a> {
+    scenario: &'a SchedulingScenario,
+    chance: Chance,
+    /// Which step, counted from 1.
+    step: usize,
+    /// Our scheduler, once for each way in which the race for a node that goes may have ended. Nearly always one is left
+    /// after the next attempt, whose words tell the number of nodes.
+    worlds: Vec<Ours>,
+    verdict: Verdict,
+}
+
+impl Comparison<'_> {
+    fn difference(&self, pod: &str, level: Level, real: String, ours: String) -> Difference {
+        Difference { scenario: self.scenario.name.clone(), step: self.step, pod: pod.to_owned(), level, real, ours }
+    }
+
+    fn step(&mut self, step: &Step, attempts: &[Attempt]) -> Result<(), String> {
+        // A recording, which has no clock, is judged as it stands.
+        let going = match step {
+            Step::Delete(target) if attempts.iter().any(|attempt| attempt.at.is_some()) => node_of(target),
+            _ => None,
+        };
+        for ours in &mut self.worlds {
+            ours.set_clock(attempts.first().and_then(|attempt| attempt.at));
+            match going {
+                Some(node) => ours.announce_going(node)?,
+                None => ours.act(step)?,
+            }
+        }
+        self.verdict.attempts += attempts.len();
+        self.verdict.raced += if going.is_some() { attempts.len() } else { 0 };
+        for attempt in attempts {
+            self.verdict.placements += usize::from(matches!(attempt.outcome, Outcome::Bound { .. }));
+            self.attempt(attempt);
+        }
+        self.end_step();
+        Ok(())
+    }
+
+    /// Has every world answer, and keeps those that answer as the real scheduler did.
+    fn attempt(&mut self, attempt: &Attempt) {
+        let mut answered = Vec::new();
+        for mut ours in std::mem::take(&mut self.worlds) {
+            if ours.is_node_going() {
+                let mut gone = ours.clone();
+                gone.forget_going();
+                answered.push((self.answer(&mut gone, attempt), gone));
+            }
+            answered.push((self.answer(&mut ours, attempt), ours));
+        }
+        self.keep_best(answered);
+    }
+
+    fn answer(&self, ours: &mut Ours, attempt: &Attempt) -> Vec<Difference> {
+        let mut found = Vec::new();
+        ours.set_clock(attempt.at);
+        ours.learn(&attempt.events);
+        match ours.take(&attempt.pod) {
+            Err(instead) if is_judged(&instead, attempt) => {
+                found.push(self.difference(&attempt.pod, Level::Retries, "tries it".into(), instead.to_string()));
+            }
+            Err(_) | Ok(()) => {}
+        }
+        let answer = ours.decide(&attempt.pod);
+        let mut report = |level, real, ours| found.push(self.difference(&attempt.pod, level, real, ours));
+        judge(&by_chance(attempt, &answer, self.chance), &answer, &mut report);
+        ours.carry_out(&answer, &attempt.outcome);
+        found
+    }
+
+    fn end_step(&mut self) {
+        let mut answered = Vec::new();
+        for mut ours in std::mem::take(&mut self.worlds) {
+            ours.forget_going();
+            ours.learn_all();
+            let say = |pod: String| {
+                self.difference(&pod, Level::Retries, "does not try it".into(), "we would try it now".into())
+            };
+            let found = ours.ready().into_iter().map(say).collect();
+            ours.start_bound();
+            answered.push((found, ours));
+        }
+        self.keep_best(answered);
+        // What is left of a race that nothing has shown yet is where the next search starts.
+        let mut starts = BTreeSet::new();
+        self.worlds.retain(|ours| starts.insert(ours.search_start()));
+    }
+
+    /// Keeps the worlds in which nothing differs; if there is none, the one in which the least does.
+    fn keep_best(&mut self, answered: Vec<(Vec<Difference>, Ours)>) {
+        let least = answered.iter().map(|(found, _)| found.len()).min().unwrap_or_default();
+        let mut best: Vec<(Vec<Difference>, Ours)> =
+            answered.into_iter().filter(|(found, _)| found.len() == least).collect();
+        if least > 0 {
+            best.truncate(1);
+        }
+        for (found, ours) in best {
+            self.verdict.differences.extend(found);
+            self.worlds.push(ours);
+        }
+    }
+}
+
+/// The name of the node that this is.
+pub(crate) fn node_of(target: &Target) -> Option<&str> {
+    (target.0.gvk.kind.as_str() == "Node").then_some(target.0.key.name.as_str())
 }
 
 /// Whether our queue's answer is judged. Of pods that are ready at a time the real queue takes those first whose back-off

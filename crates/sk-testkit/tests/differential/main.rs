@@ -7,7 +7,8 @@ mod compare;
 mod ours;
 mod self_play;
 
-use sk_testkit::scheduling::Recorded;
+use sk_testkit::scheduling::recorded::Answers;
+use sk_testkit::scheduling::{Recorded, generate};
 
 use crate::compare::{Chance, Verdict, compare};
 
@@ -29,4 +30,23 @@ fn our_scheduler_decides_every_recorded_scenario_as_the_real_one_did() {
     println!("{scenarios} scenarios, {} attempts, {} placements", all.attempts, all.placements);
     let found: Vec<String> = all.differences.iter().map(ToString::to_string).collect();
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+#[ignore = "judges again what live comparisons have kept in the folder DIFFERENTIAL_KEPT"]
+fn kept_answers_are_judged_again() {
+    let folder = std::env::var("DIFFERENTIAL_KEPT").expect("DIFFERENTIAL_KEPT names a folder");
+    let mut found = 0;
+    for file in std::fs::read_dir(&folder).expect("the folder can be read") {
+        let path = file.expect("it can be read").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let numbers: Vec<u64> = name.split(['-', '.']).filter_map(|part| part.parse().ok()).collect();
+        let [seed, pods] = numbers[..] else { panic!("{name} is not called as live comparisons call what they keep") };
+        let answers: Answers = serde_json::from_slice(&std::fs::read(&path).expect("it can be read")).expect(name);
+        let verdict = compare(&generate::scenario(seed, pods as usize), &answers, Chance::Nothing);
+        println!("{name}: {} attempts, {} differences", verdict.attempts, verdict.differences.len());
+        verdict.differences.iter().for_each(|difference| println!("{difference}"));
+        found += verdict.differences.len();
+    }
+    assert_eq!(found, 0, "differences; they stand above");
 }

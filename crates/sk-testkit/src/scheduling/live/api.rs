@@ -83,15 +83,6 @@ impl Api {
         self.send(Method::GET, path, JSON, None).await
     }
 
-    /// Reads an object, if it is there.
-    pub(super) async fn get_if_there(&self, path: &str) -> Result<Option<Value>, ControlError> {
-        match self.get(path).await {
-            Ok(object) => Ok(Some(object)),
-            Err(ControlError::Request { source, .. }) if is_not_found(&source) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Changes an object.
     pub(super) async fn merge(&self, path: &str, patch: &Value) -> Result<(), ControlError> {
         self.send(Method::PATCH, path, MERGE, Some(patch)).await.map(drop)

@@ -9,7 +9,8 @@
 //! their order.
 //!
 //! The gate also knows what is still under way to it: each write that the scheduler makes passes here, and what the API
-//! server answers says which event will tell of it. And it takes the scheduler's Events itself, which nobody reads.
+//! server answers says which event will tell of it. It remembers what the API server last said of each pod's condition, so
+//! that nobody has to ask for that. And it takes the scheduler's Events itself, which nobody reads.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -63,6 +64,10 @@ struct State {
     written: u64,
     /// Pods that the scheduler has bound, or is about to, whose event has not come.
     bound: BTreeSet<String>,
+    /// Of each pod that is there: the message of its condition `PodScheduled`, as the API server last had it.
+    conditions: BTreeMap<String, String>,
+    /// The same as the scheduler knows it.
+    told: BTreeMap<String, String>,
     /// Writes of the scheduler without an answer.
     under_way: usize,
     /// The scheduler deleted a pod: no answer tells which event is the last of it.
@@ -79,6 +84,9 @@ struct State {
 /// An event of a pod that waits at the gate.
 struct Held {
     line: Bytes,
+    pod: String,
+    /// The message of the pod's condition; `None`: it is gone.
+    condition: Option<String>,
     /// It tells a pod that waits for a node what is in its own status.
     is_own_status: bool,
 }
@@ -111,6 +119,10 @@ impl Gate {
         let mut state = self.shared.state();
         let own_status = state.held.iter().position(|held| held.is_own_status);
         let Some(held) = state.held.remove(own_status.unwrap_or(0)) else { return false };
+        match held.condition {
+            Some(message) => drop(state.told.insert(held.pod, message)),
+            None => drop(state.told.remove(&held.pod)),
+        }
         state.send(held.line);
         true
     }
@@ -146,6 +158,16 @@ impl Gate {
     pub(super) fn has_all(&self, version: u64) -> bool {
         let state = self.shared.state();
         state.under_way == 0 && state.bound.is_empty() && state.newest >= version.max(state.written)
+    }
+
+    /// The message of a pod's condition `PodScheduled`, as the API server last had it; `None`: the pod is not there.
+    pub(super) fn condition(&self, pod: &str) -> Option<String> {
+        self.shared.state().conditions.get(pod).cloned()
+    }
+
+    /// The same as the scheduler knows it: it does not write what it takes for written.
+    pub(super) fn told(&self, pod: &str) -> Option<String> {
+        self.shared.state().told.get(pod).cloned()
     }
 
     /// How many messages the watch of a collection has passed on; `None`: nobody watches it.
@@ -186,8 +208,13 @@ impl State {
                 if event["type"] == "DELETED" || !object["spec"]["nodeName"].is_null() {
                     self.bound.remove(&name_of(object));
                 }
+                let (pod, condition) = (name_of(object), (event["type"] != "DELETED").then(|| message_of(object)));
+                match condition.clone() {
+                    Some(message) => drop(self.conditions.insert(pod.clone(), message)),
+                    None => drop(self.conditions.remove(&pod)),
+                }
                 let is_own_status = event["type"] == "MODIFIED" && object["spec"]["nodeName"].is_null();
-                self.held.push_back(Held { line, is_own_status });
+                self.held.push_back(Held { line, pod, condition, is_own_status });
             }
             // What is repeated is held already, or was let through. A bookmark is ahead of what is held.
             (Some("ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK"), _) => {}
@@ -227,16 +254,32 @@ impl State {
     }
 
     /// The API server has answered, perhaps with the object that it has now.
-    fn end(&mut self, write: &Write, is_done: bool, version: Option<u64>) {
+    fn end(&mut self, write: &Write, is_done: bool, object: Option<&Value>) {
         self.under_way -= 1;
         match write {
             Write::Binding(pod) if !is_done => drop(self.bound.remove(pod)),
             Write::Binding(_) => {}
             Write::Deletion => self.deleted = true,
-            Write::Other if is_done => self.written = self.written.max(version.unwrap_or_default()),
+            Write::Other if is_done => {
+                let Some((object, version)) = object.and_then(|object| Some((object, version_of(object)?))) else {
+                    return;
+                };
+                self.written = self.written.max(version);
+                // Otherwise its event has come, and perhaps later ones.
+                if version > self.newest {
+                    self.conditions.insert(name_of(object), message_of(object));
+                }
+            }
             Write::Other => {}
         }
     }
+}
+
+/// What a pod's condition `PodScheduled` says.
+fn message_of(pod: &Value) -> String {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
+    condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default().to_owned()
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -273,7 +316,7 @@ impl Shared {
         if let (true, Some(version)) = (lists, object.as_ref().and_then(version_of)) {
             self.state().newest = version;
         }
-        writes.iter().for_each(|write| self.state().end(write, is_done, object.as_ref().and_then(version_of)));
+        writes.iter().for_each(|write| self.state().end(write, is_done, object.as_ref()));
         let Some(mut answered) = answered else { return unavailable() };
         // How a message is cut into pieces is for each side to say.
         answered.headers_mut().remove(header::TRANSFER_ENCODING);
@@ -428,15 +471,28 @@ mod tests {
         state().take(line("DELETED", "x/p", 6, None));
         assert!(gate.has_all(6), "nor will it have one");
         let status = write(&Method::PATCH, "/api/v1/namespaces/x/pods/q/status");
+        let answer = |version: u64, message: &str| {
+            let conditions = json!([{"type": "Ready"}, {"type": "PodScheduled", "message": message}]);
+            let metadata = json!({"namespace": "x", "name": "q", "resourceVersion": version.to_string()});
+            json!({"metadata": metadata, "spec": {}, "status": {"conditions": conditions}})
+        };
         state().begin(&status);
-        state().end(&status, true, Some(8));
+        assert_eq!(gate.condition("x/q"), None);
+        state().end(&status, true, Some(&answer(8, "no room")));
         assert!(!gate.has_all(0));
+        assert_eq!(gate.condition("x/q").unwrap(), "no room", "the answer tells it before the event");
         state().take(line("MODIFIED", "x/q", 8, None));
         assert!(gate.has_all(0) && !gate.take_deleted());
+        state().begin(&status);
+        state().take(format!("{}\n", json!({"type": "MODIFIED", "object": answer(10, "new")})).into_bytes().into());
+        state().end(&status, true, Some(&answer(9, "old")));
+        assert_eq!(gate.condition("x/q").unwrap(), "new", "an answer that is late tells nothing");
         let deletion = write(&Method::DELETE, "/api/v1/namespaces/x/pods/q");
         state().begin(&deletion);
         state().end(&deletion, true, None);
         assert!(gate.take_deleted() && !gate.take_deleted());
+        state().take(line("DELETED", "x/q", 11, None));
+        assert_eq!(gate.condition("x/q"), None, "it is gone");
         assert!(Write::of(&Method::PATCH, "/api/v1/nodes/n").is_none());
     }
 }

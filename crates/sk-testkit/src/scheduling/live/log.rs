@@ -3,6 +3,7 @@
 //! The log is the only place where the real scheduler shows its scores, its retries and when an event has reached it.
 //! Lines are klog's text format: `I1116 12:00:00.000000 7 file.go:1] "Message" key="value" other=3`.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -11,31 +12,36 @@ use std::path::PathBuf;
 pub(super) struct Follower {
     path: PathBuf,
     offset: u64,
-    partial: String,
+    /// The file, once it is there: it is looked at thousands of times a second.
+    file: Option<File>,
+    partial: Vec<u8>,
 }
 
 impl Follower {
     /// Follows a file from its present end, or from its start if it is not there yet.
     pub(super) fn from_end(path: PathBuf) -> Self {
         let offset = path.metadata().map_or(0, |metadata| metadata.len());
-        Self { path, offset, partial: String::new() }
+        Self { path, offset, file: None, partial: Vec::new() }
     }
 
-    /// The lines that were added since the last call.
-    pub(super) fn lines(&mut self) -> io::Result<Vec<String>> {
-        let mut file = match File::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            opened => opened?,
+    /// The whole lines that were added since the last call, as one text.
+    pub(super) fn added(&mut self) -> io::Result<String> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => match File::open(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+                opened => {
+                    let mut file = opened?;
+                    file.seek(SeekFrom::Start(self.offset))?;
+                    file
+                }
+            },
         };
-        file.seek(SeekFrom::Start(self.offset))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        self.offset += bytes.len() as u64;
-        self.partial.push_str(&String::from_utf8_lossy(&bytes));
-        let Some(end) = self.partial.rfind('\n') else { return Ok(Vec::new()) };
+        self.file.insert(file).read_to_end(&mut self.partial)?;
+        let Some(end) = self.partial.iter().rposition(|byte| *byte == b'\n') else { return Ok(String::new()) };
         let rest = self.partial.split_off(end + 1);
         let whole = std::mem::replace(&mut self.partial, rest);
-        Ok(whole.lines().map(str::to_owned).collect())
+        Ok(String::from_utf8_lossy(&whole).into_owned())
     }
 }
 
@@ -69,7 +75,7 @@ impl<'a> Line<'a> {
         while let Some((key, after)) = rest.split_once('=') {
             let (value, after) = value(after)?;
             if key.trim() == wanted {
-                return Some(value);
+                return Some(value.into_owned());
             }
             rest = after;
         }
@@ -83,16 +89,20 @@ impl<'a> Line<'a> {
 }
 
 /// A value at the start of a text, and what follows it.
-fn value(text: &str) -> Option<(String, &str)> {
+fn value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
-        return Some((value.to_owned(), rest));
+        return Some((value.into(), rest));
     };
+    let end = quoted.find(['"', '\\'])?;
+    if quoted.as_bytes()[end] == b'"' {
+        return Some((quoted[..end].into(), &quoted[end + 1..]));
+    }
     let mut value = String::new();
     let mut characters = quoted.char_indices();
     while let Some((index, character)) = characters.next() {
         match character {
-            '"' => return Some((value, &quoted[index + 1..])),
+            '"' => return Some((value.into(), &quoted[index + 1..])),
             // Go quotes a quote, a backslash, a newline and a tab; the scheduler's words hold nothing rarer.
             '\\' => value.push(match characters.next()?.1 {
                 'n' => '\n',
@@ -135,11 +145,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut follower = Follower::from_end(path.clone());
-        assert!(follower.lines().unwrap().is_empty());
+        assert!(follower.added().unwrap().is_empty());
         let mut file = File::create(&path).unwrap();
         file.write_all(b"one\ntw").unwrap();
-        assert_eq!(follower.lines().unwrap(), ["one"]);
+        assert_eq!(follower.added().unwrap(), "one\n");
+        assert_eq!(follower.added().unwrap(), "");
         file.write_all(b"o\n").unwrap();
-        assert_eq!(follower.lines().unwrap(), ["two"]);
+        assert_eq!(follower.added().unwrap(), "two\n");
     }
 }

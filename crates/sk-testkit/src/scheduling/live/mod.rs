@@ -152,7 +152,9 @@ impl Arena {
     pub async fn record(&mut self, family: &Family) -> Result<Recorded, PlayError> {
         let mut answers = std::collections::BTreeMap::new();
         for scenario in &family.scenarios {
-            answers.insert(scenario.name.clone(), self.play(scenario).await?);
+            let mut played = self.play(scenario).await?;
+            played.iter_mut().flatten().for_each(|attempt| attempt.at = None);
+            answers.insert(scenario.name.clone(), played);
         }
         let recorded = jiff::Timestamp::now().strftime("%F").to_string();
         Ok(Recorded { kubernetes: self.version().await?, recorded, family: family.source.clone(), answers })
@@ -161,9 +163,17 @@ impl Arena {
     /// Plays one scenario on an empty cluster and returns the attempts of each step. Nothing has come between any of
     /// them.
     pub async fn play(&mut self, scenario: &SchedulingScenario) -> Result<Answers, PlayError> {
+        let mut answers = Vec::new();
+        self.play_into(scenario, &mut answers).await?;
+        Ok(answers)
+    }
+
+    /// The same; if a step fails, what was answered until then is there to be looked at.
+    pub async fn play_into(&mut self, scenario: &SchedulingScenario, answers: &mut Answers) -> Result<(), PlayError> {
         let mut disturbance = String::new();
         for _ in 0..PLAYS {
-            match self.play_once(scenario).await {
+            answers.clear();
+            match self.play_once(scenario, answers).await {
                 Err(PlayError::Step { number, source, .. }) if matches!(*source, PlayError::Disturbed { .. }) => {
                     disturbance = format!("in step {number}: {source}");
                 }
@@ -173,7 +183,7 @@ impl Arena {
         Err(PlayError::Disturbed { plays: PLAYS, during: disturbance })
     }
 
-    async fn play_once(&mut self, scenario: &SchedulingScenario) -> Result<Answers, PlayError> {
+    async fn play_once(&mut self, scenario: &SchedulingScenario, answers: &mut Answers) -> Result<(), PlayError> {
         let before = |source| PlayError::Step { scenario: scenario.name.clone(), number: 0, source: Box::new(source) };
         let serves =
             |running: &Running| running.configuration == scenario.scheduler && running.objects == scenario.objects;
@@ -190,7 +200,6 @@ impl Arena {
             }
         };
         player.nodes(&scenario.nodes).await.map_err(before)?;
-        let mut answers = Vec::with_capacity(scenario.steps.len());
         for (index, step) in scenario.steps.iter().enumerate() {
             let failed = |source| PlayError::Step {
                 scenario: scenario.name.clone(),
@@ -205,7 +214,7 @@ impl Arena {
             let (configuration, objects) = (scenario.scheduler.clone(), scenario.objects.clone());
             self.running = Some(Running { configuration, objects, log });
         }
-        Ok(answers)
+        Ok(())
     }
 
     /// Ends the scheduler and removes everything that the scenario before has left.

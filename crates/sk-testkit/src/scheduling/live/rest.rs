@@ -16,16 +16,14 @@ use serde_json::json;
 
 use super::PlayError;
 use super::log::Line;
-use super::play::{Player, pod_path};
+use super::play::Player;
 use super::tracker;
 use crate::scheduling::attempt::{Attempt, Outcome};
 
 /// How long the scheduler may take to come to rest. A pod that failed waits at most its back-off of ten seconds.
 const REST_LIMIT: Duration = Duration::from_secs(60);
-/// After this long a condition that has not come is one that the scheduler did not write.
-const STALE: Duration = Duration::from_secs(5);
-/// How often the log is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+/// How often the log is looked at. A pod is waited for about ten times, so this is a tenth of what a pod costs.
+const LOOK: Duration = Duration::from_micros(150);
 /// An event of a kind whose arrival the log does not tell has to be waited for blindly.
 const QUIET_AFTER_UNSEEN_EVENT: Duration = Duration::from_millis(400);
 
@@ -68,8 +66,8 @@ impl Player<'_> {
             let tried = self.tracker.tried();
             self.all_at_the_gate().await?;
             self.fence_pods().await?;
-            self.idle(&awaited).await?;
-            self.check().await?;
+            self.idle(&Awaited::default()).await?;
+            self.check()?;
             if let Some(during) = self.tracker.disturbed() {
                 return Err(PlayError::Disturbed { plays: 1, during });
             }
@@ -122,17 +120,17 @@ impl Player<'_> {
                 };
                 return Err(PlayError::Restless { what, waited: REST_LIMIT });
             }
-            tokio::time::sleep(LOOK).await;
+            pause();
         }
     }
 
     /// Takes in what the log says by now; did it say anything?
     fn read(&mut self) -> Result<bool, PlayError> {
-        let lines = self.log.lines()?;
-        for line in lines.iter().filter_map(|line| Line::parse(line)) {
+        let added = self.log.added()?;
+        for line in added.lines().filter_map(Line::parse) {
             self.tracker.take(&line);
         }
-        Ok(!lines.is_empty())
+        Ok(!added.is_empty())
     }
 
     /// Every event of a pod that was let through has been carried out when this returns.
@@ -164,14 +162,14 @@ impl Player<'_> {
             if began.elapsed() > REST_LIMIT {
                 return Err(PlayError::Restless { what: format!("the log says of {what}"), waited: REST_LIMIT });
             }
-            tokio::time::sleep(LOOK).await;
+            pause();
             self.read()?;
         }
         Ok(())
     }
 
     /// Does the status of each pod that found no node say what the log said? Until it does, the request is under way.
-    async fn check(&mut self) -> Result<(), PlayError> {
+    fn check(&mut self) -> Result<(), PlayError> {
         if self.tracker.tried() == self.checked {
             return Ok(());
         }
@@ -181,8 +179,9 @@ impl Player<'_> {
         let is_new = |(index, attempt): &(usize, &Attempt)| *index >= unchecked && last(*index, &attempt.pod);
         for (_, attempt) in attempts.iter().enumerate().filter(is_new) {
             let Outcome::Unschedulable { unschedulable, .. } = &attempt.outcome else { continue };
-            // A pod that is tried again before the scheduler has seen its own last word keeps an earlier one: the new
-            // word is compared with a status that is older still, and is not written if it is the same.
+            // A pod that is tried again before the scheduler has seen its own last word keeps that one: the new word is
+            // compared with the status that the scheduler knows, and is not written if it is the same.
+            let is_unwritten = self.arena.gate.told(&attempt.pod).as_ref() == Some(unschedulable);
             let was_said = |message: &str| {
                 attempts.iter().any(|earlier| match &earlier.outcome {
                     Outcome::Unschedulable { unschedulable, .. } => {
@@ -193,25 +192,23 @@ impl Player<'_> {
             };
             let began = Instant::now();
             // The log tells of the condition before it is written.
-            while let Some(message) = self.condition(&attempt.pod).await?
+            while let Some(message) = self.arena.gate.condition(&attempt.pod)
                 && message != *unschedulable
-                && !(began.elapsed() > STALE && was_said(&message))
+                && !(is_unwritten && was_said(&message))
             {
                 if began.elapsed() > REST_LIMIT {
                     let (pod, log) = (attempt.pod.clone(), unschedulable.clone());
                     return Err(PlayError::Disagree { pod, condition: message, log });
                 }
-                tokio::time::sleep(LOOK).await;
+                pause();
             }
         }
         Ok(())
     }
+}
 
-    /// The message of a pod's condition `PodScheduled`; `None`: the pod is gone.
-    async fn condition(&self, pod: &str) -> Result<Option<String>, PlayError> {
-        let Some(pod) = self.arena.api.get_if_there(&pod_path(pod)).await? else { return Ok(None) };
-        let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let condition = conditions.find(|condition| condition["type"] == "PodScheduled");
-        Ok(Some(condition.and_then(|condition| condition["message"].as_str()).unwrap_or_default().to_owned()))
-    }
+/// Waits for a moment that is shorter than the runtime's clock can measure. Whoever plays waits on a thread of its own, so that
+/// the gate goes on meanwhile.
+fn pause() {
+    tokio::task::block_in_place(|| std::thread::sleep(LOOK));
 }

@@ -1,13 +1,16 @@
 //! What the informers show our scheduler: nodes and pods that come, change and go.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use sk_scheduler::cluster::NodeChange;
 use sk_scheduler::queue::{Event, PodAction};
-use sk_scheduler::{ClassId, NodeSpec, PodClass, PodId};
+use sk_scheduler::{ClassId, NodeId, NodeSpec, PodClass, PodId};
 use sk_testkit::merge;
 use sk_testkit::scenario::Target;
 use sk_testkit::scheduling::attempt::{name_of, pod_name};
 
-use super::{Known, News, Ours};
+use super::{Known, News, Ours, STEP};
 use crate::admission::admit;
 
 impl Ours {
@@ -20,11 +23,29 @@ impl Ours {
                     self.scheduler.cluster.update_pod(known.id, |pod| (pod.deleting, pod.preempted) = (true, true));
                 }
             }
-            News::Displaced(name) => {
-                let lost = self.pods.get(&name).map(|known| known.id).and_then(|id| self.withdraw(id));
-                lost.into_iter().for_each(|class| self.nomination_gone(class));
-            }
-            News::Withdrawn(_, class) => self.nomination_gone(class),
+            News::Status(name, words, nominated) => self.status_seen(&name, words, nominated),
+        }
+    }
+
+    /// A waiting pod's status is seen (`eventhandlers.go`, `updatePodInSchedulingQueue`; `backend/queue/nominator.go`,
+    /// `UpdateNominatedPod`). Of a pod that has been given a node nobody takes notice.
+    fn status_seen(&mut self, name: &str, words: String, nominated: Option<NodeId>) {
+        let Some(known) = self.pods.get_mut(name) else { return };
+        known.words = words;
+        let (id, cluster) = (known.id, &mut self.scheduler.cluster);
+        let pod = cluster.pod(id);
+        let (before, class) = (pod.nominated, pod.class);
+        if pod.node().is_some() {
+            return;
+        }
+        match nominated {
+            Some(node) => cluster.nominate(id, node),
+            None if before.is_some() => drop(cluster.withdraw(id)),
+            None => {}
+        }
+        cluster.update_pod(id, |pod| pod.nominated = nominated);
+        if before.is_some() && before != nominated {
+            self.nomination_gone(class);
         }
     }
 
@@ -81,7 +102,7 @@ impl Ours {
         let class = PodClass::from_pod(&object).map_err(|error| error.to_string())?;
         let class = self.scheduler.cluster.intern(class);
         let id = self.scheduler.cluster.new_pod(class, object["metadata"]["name"].as_str().unwrap_or_default());
-        self.pods.insert(name_of(pod), Known { id, object });
+        self.pods.insert(name_of(pod), Known { id, object, words: String::new(), nominated: None });
         Ok(id)
     }
 
@@ -115,8 +136,14 @@ impl Ours {
     pub(super) fn change_pod(&mut self, name: &str, patch: &Value) -> Result<(), String> {
         // A waiting pod may have been taken as a victim by then, as far as the generator of scenarios knows.
         let Some(known) = self.pods.get_mut(name) else { return Ok(()) };
-        merge::apply(&mut known.object, patch);
-        let (id, object) = (known.id, known.object.clone());
+        let mut object = known.object.clone();
+        merge::apply(&mut object, patch);
+        if object == known.object {
+            // The API server tells nobody of a change that changes nothing.
+            return Ok(());
+        }
+        known.object = object.clone();
+        let id = known.id;
         if object["status"]["phase"] == "Succeeded" {
             self.news.push(News::Left(name.to_owned()));
             return Ok(());
@@ -133,6 +160,30 @@ impl Ours {
             self.happened(&Event::PlacedPod { action, before: Some(before), after: Some(after) });
         }
         Ok(())
+    }
+
+    /// A node goes, as the real scheduler learns it: its queue first. The cluster has the node until [`Self::forget_going`].
+    pub(crate) fn announce_going(&mut self, name: &str) -> Result<(), String> {
+        self.now += STEP;
+        let node = self.scheduler.cluster.node_id(name).ok_or("we know no such node")?;
+        let before = Some(Arc::clone(self.scheduler.cluster.node(node)));
+        let change = NodeChange { node, before, after: None };
+        Event::of_node(&change).into_iter().for_each(|event| self.happened(&event));
+        self.nodes.remove(name);
+        self.going = Some(node);
+        Ok(())
+    }
+
+    /// Is a node going that the cluster still has?
+    pub(crate) fn is_node_going(&self) -> bool {
+        self.going.is_some()
+    }
+
+    /// The cluster forgets the node that is going.
+    pub(crate) fn forget_going(&mut self) {
+        if let Some(node) = self.going.take() {
+            self.scheduler.cluster.remove_node(node);
+        }
     }
 
     pub(super) fn delete(&mut self, target: &Target) -> Result<(), String> {
@@ -159,8 +210,9 @@ impl Ours {
             return self.news.push(News::Left(name.to_owned()));
         }
         self.queue.remove(id);
-        let class = self.scheduler.cluster.pod(id).class;
-        let nominated = self.scheduler.cluster.withdraw(id);
+        let pod = self.scheduler.cluster.pod(id);
+        let (class, nominated) = (pod.class, pod.nominated);
+        self.scheduler.cluster.withdraw(id);
         self.pods.remove(name);
         if nominated.is_some() {
             self.nomination_gone(class);

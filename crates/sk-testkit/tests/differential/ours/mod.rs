@@ -12,8 +12,9 @@ use std::fmt;
 
 use serde_json::Value;
 use sk_core::{SimDuration, SimTime};
+use sk_scheduler::framework::SearchStart;
 use sk_scheduler::framework::plugin::PluginSet;
-use sk_scheduler::{ClassId, Cluster, Configuration, Decision, PodId, Queue, Scheduler};
+use sk_scheduler::{Cluster, Configuration, Decision, NodeId, PodId, Queue, Scheduler};
 use sk_testkit::scheduling::attempt::{Outcome, Scores, name_of, pod_name};
 use sk_testkit::scheduling::{SchedulingScenario, Step};
 
@@ -24,6 +25,7 @@ const STEP: SimDuration = SimDuration::from_millis(100);
 const START_SECONDS: i64 = 1_767_225_600;
 
 /// Our scheduler and what it has been told.
+#[derive(Clone)]
 pub(crate) struct Ours {
     scheduler: Scheduler,
     queue: Queue,
@@ -38,11 +40,18 @@ pub(crate) struct Ours {
     /// For whom others are being deleted, and who of them is still there.
     preempting: BTreeMap<String, BTreeSet<String>>,
     started: i64,
+    /// A node whose going the queue knows of, and the cluster not yet.
+    going: Option<NodeId>,
 }
 
+#[derive(Clone)]
 struct Known {
     id: PodId,
     object: Value,
+    /// What its condition `PodScheduled` says, as the scheduler has seen it.
+    words: String,
+    /// `status.nominatedNodeName` as the API server has it.
+    nominated: Option<NodeId>,
 }
 
 /// What an informer has yet to show, in the words of an attempt's `events`.
@@ -52,10 +61,8 @@ enum News {
     Left(String),
     /// Its deletion has begun, to make room for another.
     Going(String),
-    /// It is nominated no more, because a pod of a higher priority makes room on that node.
-    Displaced(String),
-    /// Its own failure has taken its nomination back; the queue is told when its status says so.
-    Withdrawn(String, ClassId),
+    /// Its status is written: what the condition says, and for which node it is nominated.
+    Status(String, String, Option<NodeId>),
 }
 
 impl fmt::Display for News {
@@ -63,7 +70,7 @@ impl fmt::Display for News {
         match self {
             Self::Came(pod, _) => write!(f, "+{pod}"),
             Self::Left(pod) => write!(f, "-{pod}"),
-            Self::Going(pod) | Self::Displaced(pod) | Self::Withdrawn(pod, _) => write!(f, "~{pod}"),
+            Self::Going(pod) | Self::Status(pod, ..) => write!(f, "~{pod}"),
         }
     }
 }
@@ -116,6 +123,7 @@ impl Ours {
             bound: Vec::new(),
             preempting: BTreeMap::new(),
             started: 0,
+            going: None,
         };
         ours.scheduler.cluster.objects.set_namespace("default", Some(BTreeMap::new()));
         for object in &scenario.objects {
@@ -167,11 +175,15 @@ impl Ours {
     /// Tells the queue what the real scheduler had learnt before an attempt.
     pub(crate) fn learn(&mut self, events: &[String]) {
         for event in events {
-            // One change of a pod can tell several things.
-            let (told, untold) =
-                std::mem::take(&mut self.news).into_iter().partition(|news| news.to_string() == *event);
+            // Each event tells of one status; several may have been written since the last one was seen.
+            let mut is_first = true;
+            let mut is_told = |news: &News| {
+                let tells = news.to_string() == *event;
+                tells && (!matches!(news, News::Status(..)) || std::mem::take(&mut is_first))
+            };
+            let (told, untold): (Vec<News>, Vec<News>) =
+                std::mem::take(&mut self.news).into_iter().partition(|news| is_told(news));
             self.news = untold;
-            let told: Vec<News> = told;
             told.into_iter().for_each(|news| self.deliver(news));
         }
     }
@@ -286,46 +298,60 @@ impl Ours {
                 self.news.push(News::Came(answer.pod.clone(), node.clone()));
             }
             Outcome::Unschedulable { unschedulable, nominated, victims } => {
-                match nominated {
-                    Some(node) => self.nominate(id, node, victims),
-                    None if unschedulable.contains("not eligible") => {}
-                    None => self.withdraw_own(id),
-                }
+                // Where DefaultPreemption has no say, nothing is said of the nomination either.
+                let has_say = !unschedulable.contains("not eligible") && !unschedulable.ends_with(" not found");
+                let nomination = has_say.then_some(nominated.as_deref());
+                self.renominate(id, nomination, victims);
                 self.queue.failed(self.now, id, answer.rejectors, &self.scheduler);
+                self.write_status(&answer.pod, unschedulable, nomination);
                 self.evict(&answer.pod, victims);
             }
             Outcome::Failed { .. } => self.queue.failed(self.now, id, PluginSet::EMPTY, &self.scheduler),
         }
     }
 
-    /// Nominates a pod; those that lose a nomination by it will learn so.
-    fn nominate(&mut self, id: PodId, node: &str, victims: &[String]) {
-        let node = self.scheduler.cluster.slot(node);
-        if self.scheduler.cluster.nomination(id).is_some_and(|before| before != node) {
-            self.withdraw_own(id);
+    /// What the nominator does at once (`backend/queue/nominator.go`, `AddNominatedPod`), and what a preemption does to those
+    /// who are nominated for its node: their status is cleared where it names a node as far as the scheduler has seen.
+    fn renominate(&mut self, id: PodId, nomination: Option<Option<&str>>, victims: &[String]) {
+        let cluster = &mut self.scheduler.cluster;
+        let node = match nomination {
+            Some(node) => node.map(|node| cluster.slot(node)),
+            None => cluster.pod(id).nominated,
+        };
+        match node {
+            Some(node) => cluster.nominate(id, node),
+            None => drop(cluster.withdraw(id)),
         }
-        self.scheduler.cluster.nominate(id, node);
-        self.scheduler.cluster.update_pod(id, |pod| pod.nominated = Some(node));
-        if !victims.is_empty() {
-            self.queue.set_preempting(id, true);
-            for lower in self.scheduler.cluster.nominations_below(id, node) {
-                self.news.push(News::Displaced(self.name(lower)));
+        let Some(node) = node.filter(|_| !victims.is_empty()) else { return };
+        self.queue.set_preempting(id, true);
+        for lower in self.scheduler.cluster.nominations_below(id, node) {
+            if self.scheduler.cluster.pod(lower).nominated.is_some() {
+                let name = self.name(lower);
+                let words = self.pods.get(&name).map(|known| known.words.clone()).unwrap_or_default();
+                self.write(name, words, None);
             }
         }
     }
 
-    /// Takes back the nomination of a pod that failed. The scheduler knows at once, its queue when the status is changed.
-    fn withdraw_own(&mut self, id: PodId) {
-        if let Some(class) = self.withdraw(id) {
-            self.news.push(News::Withdrawn(self.name(id), class));
+    /// The scheduler writes into the status what differs from the one that it knows (`schedule_one.go`, `updatePod`).
+    fn write_status(&mut self, name: &str, words: &str, nomination: Option<Option<&str>>) {
+        let Some(known) = self.pods.get(name) else { return };
+        let seen = self.scheduler.cluster.pod(known.id).nominated;
+        let is_other = known.words != words;
+        let after = nomination.map(|node| node.map(|node| self.scheduler.cluster.slot(node)));
+        match after.filter(|after| *after != seen) {
+            Some(after) => self.write(name.to_owned(), words.to_owned(), after),
+            None if is_other => {
+                let nominated = self.pods[name].nominated;
+                self.write(name.to_owned(), words.to_owned(), nominated);
+            }
+            None => {}
         }
     }
 
-    /// Takes a nomination back; the class of the pod, if it had one.
-    fn withdraw(&mut self, id: PodId) -> Option<ClassId> {
-        self.scheduler.cluster.withdraw(id)?;
-        self.scheduler.cluster.update_pod(id, |pod| pod.nominated = None);
-        Some(self.scheduler.cluster.pod(id).class)
+    fn write(&mut self, name: String, words: String, nominated: Option<NodeId>) {
+        self.pods.get_mut(&name).into_iter().for_each(|known| known.nominated = nominated);
+        self.news.push(News::Status(name, words, nominated));
     }
 
     /// The victims' deletion begins; those without grace are gone as soon as the scheduler learns it.
@@ -345,6 +371,11 @@ impl Ours {
         } else {
             self.preempting.insert(preemptor.to_owned(), still_there);
         }
+    }
+
+    /// At which node the next search starts.
+    pub(crate) fn search_start(&self) -> SearchStart {
+        self.scheduler.search_start()
     }
 
     fn name(&self, pod: PodId) -> String {

@@ -184,7 +184,7 @@ fn pods_of_a_job_whose_node_is_gone_are_a_disruption_and_no_failure() {
     let node = cluster.pods()[0]["spec"]["nodeName"].as_str().expect("it runs").to_owned();
     let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(node));
     cluster.engine.handle(Request::Delete { target, options: DeleteOptions::default() }).expect("the node is there");
-    cluster.until(60);
+    cluster.until(120);
     let ended: Vec<String> = conditions(&cluster.get(&JOB, "work")).into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(ended, ["SuccessCriteriaMet", "Complete"]);
 }

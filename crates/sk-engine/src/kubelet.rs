@@ -1,11 +1,11 @@
 //! Virtual nodes: the kubelets of a cluster without machines.
 //!
 //! They do what KWOK's stages do on a real cluster: a node becomes ready after a delay; a pod bound to it starts after
-//! the delays in its annotations, ends after the lifetime in its annotations, and terminates when it is deleted. When
-//! a node is deleted, its pods are deleted at once, where a real cluster waits for the pod garbage collector. A pod
-//! bound to a node that does not exist waits for that node or for the collector (`controllers/pod_gc.rs`). On a node
-//! whose `Ready` condition is `Unknown`, or that a fault has silenced before the control plane noticed, no pod starts,
-//! ends or terminates until the node is back.
+//! the delays in its annotations, ends after the lifetime in its annotations, and terminates when it is deleted. A
+//! machine goes with its Node: the pods that are bound to a node that does not exist stay as they are until the pod
+//! garbage collector finds them (`controllers/pod_gc.rs`) or the node comes back. On a node whose `Ready` condition is
+//! `Unknown`, or that a fault has silenced before the control plane noticed, no pod starts, ends or terminates until
+//! the node is back.
 
 mod admission;
 mod containers;
@@ -15,16 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sk_apiserver::directives::{self, NODE_READY_DELAY, NODE_SILENT};
-use sk_apiserver::kinds::{Condition, ConditionStatus, Directives, Node, Pod, PodPhase, Why};
+use sk_apiserver::kinds::{Condition, ConditionStatus, Directives, NODE, Node, Pod, PodPhase, Why};
 use sk_apiserver::{
     Answer, Body, Change, DeleteOptions, KindTag, Object, ObjectId, Reason, Request, Uid, View, WatchEvent,
 };
-use sk_core::{SimDuration, SimTime, SmolStr, TaintEffect};
+use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, TaintEffect};
 
 use self::admission::{NodeUse, Verdict};
 use self::containers::{directives_of, exit_code};
 use crate::component::{Component, Context, Pending, Timers};
-use crate::controllers::lost;
 use crate::process::Process;
 use crate::settings::{Settings, Timing};
 
@@ -59,7 +58,7 @@ struct Kubelets {
     node_use: NodeUse,
     /// Nodes whose machines are silent, with the steps that would have been taken there.
     silent: BTreeMap<SmolStr, Vec<Step>>,
-    /// Nodes that are known not to report.
+    /// Nodes that are known not to report, and those that are gone and have pods left.
     unheard: BTreeSet<SmolStr>,
 }
 
@@ -85,8 +84,6 @@ enum StepKind {
     PodReady,
     /// It reports how it ended before it is deleted, because it has a finalizer.
     PodStops,
-    /// Its node is gone, and it has a finalizer: the pod garbage collector writes its status before it is deleted.
-    PodLost,
     PodGoes,
 }
 
@@ -100,8 +97,9 @@ impl Component for Kubelets {
             Body::Node(node) => self.node_seen(event, node, ctx),
             Body::Pod(_) => {
                 self.node_use.see(event);
-                if event.change != Change::Deleted {
-                    self.pod_seen(event, ctx);
+                match event.change {
+                    Change::Added | Change::Modified => self.pod_seen(event, ctx),
+                    Change::Deleted => self.pod_gone(event, ctx),
                 }
             }
             Body::Namespace(_)
@@ -144,9 +142,7 @@ impl Component for Kubelets {
                 let opens = Step { kind: StepKind::NodeOpens, ..step };
                 self.timers.set(ctx, ctx.now + RETRY, opens);
             }
-            Ok(_) if matches!(step.kind, StepKind::PodStops | StepKind::PodLost) => {
-                self.take(Step { kind: StepKind::PodGoes, ..step }, ctx);
-            }
+            Ok(_) if step.kind == StepKind::PodStops => self.take(Step { kind: StepKind::PodGoes, ..step }, ctx),
             Err(error) if error.reason == Reason::Conflict => self.timers.set(ctx, ctx.now + RETRY, step),
             // Done, or the object is gone and with it everything that was left to do.
             Ok(_) | Err(_) => {}
@@ -157,7 +153,11 @@ impl Component for Kubelets {
 impl Kubelets {
     fn node_seen(&mut self, event: &WatchEvent, node: &Node, ctx: &mut Context<'_>) {
         let object = &event.object;
-        if event.change != Change::Deleted && is_silent(node) {
+        let is_unheard = match event.change {
+            Change::Added | Change::Modified => is_silent(node),
+            Change::Deleted => ctx.view.pods_on(&object.key.name).next().is_some(),
+        };
+        if is_unheard {
             self.unheard.insert(object.key.name.clone());
         } else {
             self.unheard.remove(&object.key.name);
@@ -171,25 +171,21 @@ impl Kubelets {
                 }
                 self.node_comes(&object.key.name, ctx);
             }
-            Change::Deleted => {
-                let mut stranded: Vec<_> = ctx.view.pods_on(&object.key.name).collect();
-                stranded.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
-                for (id, pod) in stranded {
-                    let kind = if must_tell(pod) { StepKind::PodLost } else { StepKind::PodGoes };
-                    self.take(Step { id, uid: pod.uid, kind }, ctx);
-                }
-            }
             Change::Modified if was_silent(event) && !is_silent(node) => self.node_returns(&object.key.name, ctx),
-            Change::Modified => {}
+            Change::Modified | Change::Deleted => {}
         }
     }
 
-    /// A new node takes on pods that were bound to it before it was there.
+    /// A new node takes on pods that were bound to it before it was there, and has those that an earlier node of its
+    /// name left.
     fn node_comes(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
         let is_new = |pod: &Object| pod.pod().is_some_and(|pod| pod.status.phase == PodPhase::Pending);
-        let mut pods: Vec<_> = ctx.view.pods_on(node).filter(|(_, pod)| is_new(pod)).collect();
-        pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
-        pods.into_iter().for_each(|(id, pod)| self.take_on(id, pod, ctx));
+        for (id, pod) in pods_of(node, ctx.view) {
+            match is_new(pod) && !pod.is_deleting() {
+                true => self.take_on(id, pod, ctx),
+                false => self.resume(id, pod, ctx),
+            }
+        }
     }
 
     /// A pod was bound: its node, if it is there, refuses it or starts it.
@@ -217,26 +213,36 @@ impl Kubelets {
 
     /// A node reports again: what should have happened to its pods meanwhile happens now.
     fn node_returns(&mut self, node: &SmolStr, ctx: &mut Context<'_>) {
-        let mut pods: Vec<_> = ctx.view.pods_on(node).collect();
-        pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
-        for (id, pod) in pods {
-            let next = |kind| Step { id, uid: pod.uid, kind };
-            if pod.is_deleting() {
-                self.take(next(if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes }), ctx);
-                continue;
-            }
-            let Some(status) = pod.pod().map(|pod| &pod.status) else { continue };
-            let ends = containers::lifetime(pod, self.job_duration).zip(status.started);
-            if status.phase == PodPhase::Running && !status.is_waiting() {
-                self.take(next(StepKind::PodReady), ctx);
-            }
-            if status.phase == PodPhase::Pending {
-                self.take(next(StepKind::PodStarts), ctx);
-            } else if status.is_waiting() {
-                self.take(next(StepKind::PodRestarts), ctx);
-            } else if let Some((lifetime, started)) = ends {
-                self.timers.set(ctx, started + lifetime, next(StepKind::PodEnds));
-            }
+        pods_of(node, ctx.view).into_iter().for_each(|(id, pod)| self.resume(id, pod, ctx));
+    }
+
+    fn resume(&mut self, id: ObjectId, pod: &Arc<Object>, ctx: &mut Context<'_>) {
+        let next = |kind| Step { id, uid: pod.uid, kind };
+        if pod.is_deleting() {
+            return self.take(next(if must_tell(pod) { StepKind::PodStops } else { StepKind::PodGoes }), ctx);
+        }
+        let Some(status) = pod.pod().map(|pod| &pod.status) else { return };
+        let ends = containers::lifetime(pod, self.job_duration).zip(status.started);
+        if status.phase == PodPhase::Running && !status.is_waiting() {
+            self.take(next(StepKind::PodReady), ctx);
+        }
+        if status.phase == PodPhase::Pending {
+            self.take(next(StepKind::PodStarts), ctx);
+        } else if status.is_waiting() {
+            self.take(next(StepKind::PodRestarts), ctx);
+        } else if let Some((lifetime, started)) = ends {
+            self.timers.set(ctx, started + lifetime, next(StepKind::PodEnds));
+        }
+    }
+
+    /// Once the last pod of a node that is gone has gone too, nobody asks for that node any more.
+    fn pod_gone(&mut self, event: &WatchEvent, ctx: &Context<'_>) {
+        if self.unheard.is_empty() {
+            return;
+        }
+        let node = event.object.pod().and_then(|pod| pod.node_name.as_ref());
+        if let Some(node) = node.filter(|node| !is_there(node, ctx.view) && ctx.view.pods_on(node).next().is_none()) {
+            self.unheard.remove(node);
         }
     }
 
@@ -244,7 +250,8 @@ impl Kubelets {
         let (object, before) = (&event.object, event.before.as_ref());
         let Some(pod) = object.pod().filter(|pod| pod.node_name.is_some()) else { return };
         let was = |test: fn(&Object) -> bool| before.is_some_and(|before| test(before));
-        if object.is_deleting() && !was(Object::is_deleting) {
+        let node = pod.node_name.as_ref();
+        if object.is_deleting() && !was(Object::is_deleting) && node.is_some_and(|node| is_there(node, ctx.view)) {
             let grace = object.meta.deletion.map_or(0, |deletion| deletion.grace_secs);
             let takes = self.termination.min(SimDuration::from_secs(grace));
             let stops = if must_tell(object) { StepKind::PodStops } else { StepKind::PodGoes };
@@ -312,6 +319,18 @@ fn machine_of(object: &Object) -> Option<&SmolStr> {
     }
 }
 
+/// The pods on a node, by name.
+fn pods_of<'a>(node: &SmolStr, view: View<'a>) -> Vec<(ObjectId, &'a Arc<Object>)> {
+    let mut pods: Vec<_> = view.pods_on(node).collect();
+    pods.sort_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+    pods
+}
+
+/// Is there such a node?
+fn is_there(node: &SmolStr, view: View<'_>) -> bool {
+    view.find(&NODE, &ObjectKey::cluster(node.clone())).is_some()
+}
+
 /// Has a node stopped reporting?
 fn is_silent(node: &Node) -> bool {
     let ready = node.status.conditions.iter().find(|condition| condition.is("Ready"));
@@ -370,12 +389,11 @@ fn pod_steps(pod: &mut Pod, kind: StepKind, refusal: Option<Why>, exit_code: i32
         StepKind::PodEnds if phase == PodPhase::Running && !waiting => containers::end(pod, exit_code, now),
         StepKind::PodReady if phase == PodPhase::Running && !waiting => return containers::ready_again(pod, now),
         StepKind::PodStops if !phase.is_final() => containers::stop(pod, now),
-        StepKind::PodLost if !phase.is_final() => lost(pod, now),
         StepKind::PodRejected if phase == PodPhase::Pending && refusal.is_some() => {
             pod.status.phase = PodPhase::Failed;
             pod.status.why = refusal.map(Arc::new);
         }
-        StepKind::PodStops | StepKind::PodLost => {}
+        StepKind::PodStops => {}
         StepKind::NodeReady
         | StepKind::NodeOpens
         | StepKind::PodStarts

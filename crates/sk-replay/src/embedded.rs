@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use sk_core::limits::{self, TooManyPods};
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime};
-use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Reason, Request};
+use sk_engine::api::{Answer, ApiError, Change, DeleteOptions, Expired, Object, Reason, Request};
 use sk_engine::kinds::{NAMESPACE, NODE};
 use sk_engine::{Engine, Event, PassedThrough, PodsPassed};
 use sk_record::{Engine as EngineName, RunMeta, Staged, Warning, WarningKind, Writer};
@@ -356,17 +356,27 @@ impl Replay {
                     self.not_deleted(&target, &error);
                 }
             }
-            NodeChange::Put(node) if self.disruptions.holds(&self.engine, &node.key.name) => {}
-            NodeChange::Put(node) if self.engine.get(&NODE, &node.key).is_some() => {
-                let updated = self.engine.handle(Request::update((*node).clone()));
-                let updated = updated.and_then(|_| self.engine.handle(Request::update_status(*node)));
-                updated.map_err(|error| node_error(&error))?;
-            }
-            NodeChange::Put(node) => {
-                drop(self.engine.handle(Request::create(*node)).map_err(|error| node_error(&error))?);
+            NodeChange::Put(node) => self.put_node(*node)?,
+            NodeChange::Drain(node) => {
+                let name = node.key.name.clone();
+                self.put_node(*node)?;
+                self.disruptions.drain(name, &mut self.engine);
             }
         }
         self.catch_up()
+    }
+
+    fn put_node(&mut self, node: Object) -> Result<(), RunError> {
+        if self.disruptions.holds(&self.engine, &node.key.name) {
+            return Ok(());
+        }
+        let put = if self.engine.get(&NODE, &node.key).is_some() {
+            let updated = self.engine.handle(Request::update(node.clone()));
+            updated.and_then(|_| self.engine.handle(Request::update_status(node)))
+        } else {
+            self.engine.handle(Request::create(node))
+        };
+        put.map(drop).map_err(|error| node_error(&error))
     }
 
     /// Lets the cluster live until `until`.

@@ -33,6 +33,8 @@ pub struct BadNode {
 pub(crate) enum NodeChange {
     /// It is there, and this.
     Put(Box<Object>),
+    /// It is this, and closed until it goes: its pods leave it, as somebody who drained it made them leave.
+    Drain(Box<Object>),
     /// It is gone.
     Gone(SmolStr),
 }
@@ -126,7 +128,8 @@ impl Inventory {
                 } else if is_ready(&node) {
                     make_ready(&mut node);
                 }
-                Object::from_json(node).ok().map(|object| NodeChange::Put(Box::new(object)))
+                let put = if is_drained(&node, event, ahead) { NodeChange::Drain } else { NodeChange::Put };
+                Object::from_json(node).ok().map(|object| put(Box::new(object)))
             }
         };
         self.later.extend(change.map(|change| (event.at, change)));
@@ -279,6 +282,14 @@ fn make_ready(node: &mut Value) {
     if let Some(taints) = node["spec"]["taints"].as_array_mut() {
         taints.retain(|taint| !PASSING.iter().any(|passing| taint["key"] == *passing));
     }
+}
+
+/// Is a node closed from here until it goes? What took its pods off is not in a recording: an eviction changes nothing but
+/// pods.
+fn is_drained(node: &Value, event: &NodeEvent, ahead: &[NodeEvent]) -> bool {
+    let is_closed = |node: &Value| node["spec"]["unschedulable"] == true;
+    let mut later = ahead.iter().filter(|later| later.node == event.node).map(|later| later.object.as_ref());
+    is_closed(node) && later.find(|node| node.is_none_or(|node| !is_closed(node))) == Some(None)
 }
 
 /// A node that joins becomes ready when the recording says so.

@@ -257,3 +257,39 @@ fn under_groups_recorded_nodes_join_the_group_that_takes_them_and_other_pods_are
     assert!(told.count > 50, "{}", told.message);
     assert_eq!(running(&anew, at(60)).values().sum::<i64>(), running(&joined, at(60)).values().sum::<i64>());
 }
+
+/// A recording of two nodes, of which the first is closed after 20 minutes, opened again or not, and gone after 40.
+fn closed_and_gone(is_opened: bool) -> String {
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 8, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+    });
+    let node = |minute: i64, name: &str, is_closed: bool| {
+        let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "spec": {"unschedulable": is_closed}, "status": {"allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110"}}});
+        json!({"node": {"at": at(minute).to_string(), "node": name, "object": object}}).to_string()
+    };
+    let head = json!({"simkube": "trace", "version": 1, "config": {"trackedObjects": {"apps/v1.Deployment": {}}}});
+    let mut lines = vec![head.to_string(), json!({"at": at(0).to_string(), "apply": deployment}).to_string()];
+    lines.push(json!({"at": at(120).to_string(), "mark": "moment"}).to_string());
+    lines.extend([node(0, "m-1", false), node(0, "m-2", false), node(20, "m-1", true)]);
+    lines.extend(is_opened.then(|| node(30, "m-1", false)));
+    lines.push(json!({"node": {"at": at(40).to_string(), "node": "m-1"}}).to_string());
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn a_recorded_node_that_was_closed_until_it_went_is_drained_and_any_other_takes_its_pods_along() {
+    let ended = |is_opened: bool| {
+        let ran = run(&closed_and_gone(is_opened), RECORDED, 0);
+        let gone = ran.pods.into_iter().filter(|pod| pod.node.as_deref() == Some("m-1"));
+        gone.filter_map(|pod| Some((pod.deleted?.since(at(0)).as_micros() / 60_000_000, pod.ended_by)))
+            .collect::<Vec<_>>()
+    };
+    let drained = ended(false);
+    assert!(!drained.is_empty() && drained.iter().all(|(minute, _)| *minute == 20), "{drained:?}");
+    assert!(drained.iter().all(|(_, by)| *by == Some(sk_record::EndedBy::Evicted)), "{drained:?}");
+    let lost = ended(true);
+    assert!(!lost.is_empty() && lost.iter().all(|(minute, _)| (40..=41).contains(minute)), "{lost:?}");
+}

@@ -21,6 +21,8 @@ struct Told {
     requests: BTreeMap<TemplateId, Requests>,
     /// The replicas of each owner over time; none when it is gone.
     replicas: BTreeMap<ObjectRef, Vec<(SimTime, Option<u64>)>>,
+    /// The newest template of each owner.
+    newest: BTreeMap<ObjectRef, TemplateId>,
 }
 
 fn tell(spec: &GenerateSpec) -> Told {
@@ -42,7 +44,9 @@ fn tell(spec: &GenerateSpec) -> Told {
                             let asked = &template["spec"]["containers"][0]["resources"]["requests"];
                             let amount = |name: &str| asked[name].as_str().unwrap().parse::<Quantity>().unwrap();
                             let requests = (amount("cpu").milli_value(), amount("memory").value());
-                            told.requests.insert(TemplateId::of(at, template), requests);
+                            let id = TemplateId::of(at, template);
+                            told.newest.insert(reference.clone(), id.clone());
+                            told.requests.insert(id, requests);
                         }
                     }
                     if let Some(replicas) = value["spec"]["replicas"].as_u64() {
@@ -162,6 +166,29 @@ fn owners_have_the_pods_that_they_want_at_the_beginning_and_in_the_end() {
         }
     }
     assert!(settled > 200, "{settled} owners");
+}
+
+#[test]
+fn rollouts_come_to_their_end() {
+    let (spec, told) = (half_a_day(), &*HALF_A_DAY);
+    let end = spec.start + spec.duration;
+    let settled: BTreeSet<&ObjectRef> = told
+        .replicas
+        .iter()
+        .filter(|(_, changes)| changes.last().is_some_and(|(at, _)| *at + SimDuration::from_mins(10) < end))
+        .map(|(owner, _)| owner)
+        .collect();
+    let mut rolled_out = BTreeSet::new();
+    for pod in told.pods.iter().filter(|pod| pod.deleted.is_none()) {
+        let owner = pod.owner.as_ref().filter(|owner| settled.contains(owner) && owner.gvk.kind == "Deployment");
+        if let Some(owner) = owner {
+            assert_eq!(pod.template.as_ref(), told.newest.get(owner), "{pod:?} is of an old template");
+            if pod.created > spec.start {
+                rolled_out.insert(owner);
+            }
+        }
+    }
+    assert!(rolled_out.len() > 100, "{} Deployments got new pods", rolled_out.len());
 }
 
 #[test]

@@ -120,9 +120,12 @@ fn ignored_flags(scenario: &Scenario) -> Option<Warning> {
     (!flags.is_empty()).then_some(Warning { code, kind: WarningKind::Note, message, count })
 }
 
+/// The warning about nodes that nobody named.
+pub(crate) const ASSUMED_NODES: &str = "assumed-nodes";
+
 fn assumed_nodes() -> Warning {
     Warning {
-        code: "assumed-nodes".to_owned(),
+        code: ASSUMED_NODES.to_owned(),
         kind: WarningKind::Assumed,
         message: "assumed nodes: 4 CPU, 16Gi, 1 to 100 of them; name yours with -f SCENARIO".to_owned(),
         count: 1,

@@ -27,55 +27,78 @@ pub(crate) struct Adoption {
     wanted: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
     /// Pods of a set that it does not select.
     strangers: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
+    /// What an adopted object is held by while it is a set's, and a released one no longer.
+    finalizer: Option<SmolStr>,
 }
 
 impl Adoption {
     pub(crate) fn new(kind: &'static Gvk, child: KindTag) -> Self {
-        Self { kind, child, selectors: Selectors::default(), wanted: BTreeMap::new(), strangers: BTreeMap::new() }
+        let (wanted, strangers) = (BTreeMap::new(), BTreeMap::new());
+        Self { kind, child, selectors: Selectors::default(), wanted, strangers, finalizer: None }
+    }
+
+    pub(crate) fn with_finalizer(self, finalizer: SmolStr) -> Self {
+        Self { finalizer: Some(finalizer), ..self }
+    }
+
+    /// Does it know any set?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.selectors.is_empty()
     }
 
     /// A set came, changed or went.
     pub(crate) fn set_seen(&mut self, event: &WatchEvent, selector: &Value, view: View<'_>) {
-        let namespace = event.object.key.namespace.clone().unwrap_or_default();
         match event.change {
-            Change::Deleted => {
-                self.selectors.remove(&namespace, event.id);
-                self.wanted.remove(&event.id);
-                self.strangers.remove(&event.id);
-            }
+            Change::Deleted => self.forget(event.id, event.object.key.namespace_or_empty()),
             // The API server refuses changes to a selector.
             Change::Modified => {}
-            Change::Added => {
-                // One that is no selector was refused by the API server.
-                let Ok(selector) = LabelSelector::from_json(selector) else { return };
-                let matches = |(_, orphan): &(ObjectId, &Arc<Object>)| {
-                    orphan.body.tag() == self.child && selector.matches(&*orphan.meta.labels)
-                };
-                let orphans = view.orphans_in(&namespace).filter(matches);
-                let wanted: BTreeSet<_> = orphans.map(|(orphan, _)| orphan).collect();
-                if !wanted.is_empty() {
-                    self.wanted.insert(event.id, wanted);
-                }
-                self.selectors.insert(namespace, event.id, selector);
-            }
+            Change::Added => self.learn(event.id, &event.object, selector, view),
         }
+    }
+
+    /// From now on, what this set adopts and releases is known.
+    pub(crate) fn learn(&mut self, id: ObjectId, set: &Object, selector: &Value, view: View<'_>) {
+        // One that is no selector was refused by the API server.
+        let Ok(selector) = LabelSelector::from_json(selector) else { return };
+        let namespace = set.key.namespace.clone().unwrap_or_default();
+        let matches = |(_, orphan): &(ObjectId, &Arc<Object>)| {
+            orphan.body.tag() == self.child && selector.matches(&*orphan.meta.labels)
+        };
+        let orphans = view.orphans_in(&namespace).filter(matches);
+        let wanted: BTreeSet<_> = orphans.map(|(orphan, _)| orphan).collect();
+        if !wanted.is_empty() {
+            self.wanted.insert(id, wanted);
+        }
+        self.selectors.insert(namespace, id, selector);
+    }
+
+    /// A set is gone.
+    pub(crate) fn forget(&mut self, id: ObjectId, namespace: &str) {
+        self.selectors.remove(namespace, id);
+        self.wanted.remove(&id);
+        self.strangers.remove(&id);
     }
 
     /// A pod was created, changed or deleted: queues the sets that may adopt or release it.
     pub(crate) fn child_seen(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<ObjectId>) {
+        self.sets_for(event, view).into_iter().for_each(|set| queue.add(set));
+    }
+
+    /// The same for a controller whose queue holds other keys: the sets that may adopt the pod.
+    pub(crate) fn sets_for(&mut self, event: &WatchEvent, view: View<'_>) -> Vec<ObjectId> {
         let is_there = event.change != Change::Deleted;
         let before = event.before.as_ref();
         let same = |before: &Arc<Object>| {
             before.meta.labels == event.object.meta.labels && before.has_owners_of(&event.object)
         };
         if is_there && before.is_some_and(same) {
-            return;
+            return Vec::new();
         }
         if let Some(orphan) = before.filter(|before| before.controller().is_none()) {
             self.forget_orphan(event.id, orphan);
         }
         match event.object.controller() {
-            None if is_there => self.orphan_seen(event, queue),
+            None if is_there => return self.orphan_seen(event),
             Some(owner) if owner.gvk == *self.kind => {
                 if let Some((set, _)) = view.with_uid(owner.uid) {
                     self.own_seen(event, set, is_there);
@@ -83,6 +106,7 @@ impl Adoption {
             }
             None | Some(_) => {}
         }
+        Vec::new()
     }
 
     fn forget_orphan(&mut self, id: ObjectId, orphan: &Object) {
@@ -94,12 +118,13 @@ impl Adoption {
         }
     }
 
-    fn orphan_seen(&mut self, event: &WatchEvent, queue: &mut WorkQueue<ObjectId>) {
+    fn orphan_seen(&mut self, event: &WatchEvent) -> Vec<ObjectId> {
         let orphan = &event.object;
-        for set in self.selectors.selecting(orphan.key.namespace_or_empty(), &orphan.meta.labels) {
-            self.wanted.entry(set).or_default().insert(event.id);
-            queue.add(set);
+        let wanting = self.selectors.selecting(orphan.key.namespace_or_empty(), &orphan.meta.labels);
+        for set in &wanting {
+            self.wanted.entry(*set).or_default().insert(event.id);
         }
+        wanting
     }
 
     fn own_seen(&mut self, event: &WatchEvent, set: ObjectId, is_there: bool) {
@@ -134,11 +159,15 @@ impl Adoption {
         let adopt = |pod: &Arc<Object>| {
             let mut pod = Object::clone(pod);
             pod.meta.owners = pod.meta.owners.iter().cloned().chain([set.as_controller()]).collect();
+            let held = self.finalizer.iter().filter(|finalizer| !pod.meta.finalizers.contains(finalizer));
+            pod.meta.finalizers = pod.meta.finalizers.iter().chain(held).cloned().collect();
             Request::update(pod)
         };
         let release = |pod: &Arc<Object>| {
             let mut pod = Object::clone(pod);
             pod.meta.owners = pod.meta.owners.iter().filter(|owner| owner.uid != set.uid).cloned().collect();
+            let kept = |finalizer: &&SmolStr| self.finalizer.as_ref() != Some(*finalizer);
+            pod.meta.finalizers = pod.meta.finalizers.iter().filter(kept).cloned().collect();
             Request::update(pod)
         };
         adopted.map(adopt).chain(released.map(release)).collect()

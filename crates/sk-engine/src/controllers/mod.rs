@@ -27,7 +27,6 @@ mod victims;
 use serde_json::json;
 use sk_apiserver::Object;
 
-pub(crate) use self::pod_gc::lost;
 use crate::controller::Controller;
 use crate::process::Process;
 use crate::settings::Timing;

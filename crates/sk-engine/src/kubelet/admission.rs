@@ -87,7 +87,8 @@ impl NodeUse {
         }
         // The pod itself is among those that are counted.
         let mut wanted = amounts(&requested);
-        let short = wanted.find(|(name, amount)| *amount > 0 && amount_of(used, name) > amount_of(allocatable, name));
+        let is_short = |name: &str| amount_of(used, name) > amount_of(allocatable, name);
+        let short = wanted.find(|(name, amount)| *amount > 0 && is_short(name) && !is_elsewhere(allocatable, name));
         match short {
             Some((name, amount)) => {
                 let (used, capacity) = (amount_of(used, name) - amount, amount_of(allocatable, name));
@@ -104,6 +105,13 @@ fn amounts(resources: &Resources) -> impl Iterator<Item = (&str, i64)> {
     known
         .map(|name| (name, amount_of(resources, name)))
         .chain(resources.scalars.iter().map(|(name, amount)| (name.as_str(), *amount)))
+}
+
+/// An extended resource that a node does not have at all is not its affair: somebody provides it for the whole cluster
+/// (`removeMissingExtendedResources`).
+fn is_elsewhere(allocatable: &Resources, name: &str) -> bool {
+    let is_extended = name.contains('/') && !name.contains("kubernetes.io/");
+    is_extended && !allocatable.scalars.contains_key(name)
 }
 
 fn amount_of(resources: &Resources, name: &str) -> i64 {

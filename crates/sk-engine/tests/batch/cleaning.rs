@@ -1,9 +1,9 @@
 //! What goes by itself when it is over.
 
-use serde_json::json;
-use sk_core::SimDuration;
+use serde_json::{Value, json};
+use sk_core::{ObjectKey, ObjectRef, SimDuration};
 use sk_engine::Timing;
-use sk_engine::api::Propagation;
+use sk_engine::api::{DeleteOptions, Object, Propagation, Request};
 use sk_engine::kinds::{JOB, NODE, POD};
 
 use crate::harness::{Cluster, job};
@@ -46,6 +46,76 @@ fn a_pod_of_a_job_that_goes_before_it_had_a_node_fails_and_is_let_go() {
     assert_eq!((&status["failed"], &status["active"]), (&json!(1), &json!(1)), "it is counted and replaced");
 }
 
+/// Deletes a node.
+fn lose(cluster: &mut Cluster, node: &str) {
+    let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(node));
+    cluster.engine.handle(Request::Delete { target, options: DeleteOptions::default() }).expect("the node is there");
+}
+
+fn bare(name: &str, node: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "app:1"}]}})
+}
+
+#[test]
+fn pods_of_a_node_that_is_gone_stay_until_the_collector_has_missed_it_for_40_seconds() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(1).apply(bare("stays", "big-1")).apply(bare("goes", "big-1")).until(25);
+    lose(&mut cluster, "big-1");
+    cluster.delete(&POD, "goes", Propagation::Background).until(79);
+    let phase = |cluster: &Cluster, name: &str| cluster.get(&POD, name)["status"]["phase"].clone();
+    assert_eq!((phase(&cluster, "stays"), phase(&cluster, "goes")), (json!("Running"), json!("Running")));
+    cluster.until(81);
+    assert_eq!(cluster.names(&POD), [""; 0], "missed at 40 s, and still at 80 s");
+    let last = cluster.engine.watch(0).expect("a short test").filter(|event| event.object.key.name == "stays").last();
+    let pod = last.expect("it was there").object.to_json();
+    let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let why = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").cloned().unwrap_or_default();
+    assert_eq!((&pod["status"]["phase"], &why["reason"]), (&json!("Failed"), &json!("DeletionByPodGC")));
+    assert_eq!(why["message"], "PodGC: node no longer exists");
+}
+
+#[test]
+fn a_node_that_comes_back_in_time_has_its_pods_again() {
+    let mut cluster = Cluster::ideal();
+    let mut brief = bare("brief", "big-1");
+    brief["metadata"]["annotations"] = json!({"static.simkube.io/lifetime": "100000ms"});
+    cluster.until(1).apply(bare("stays", "big-1")).apply(bare("goes", "big-1")).apply(brief).until(25);
+    let mut node = cluster.engine.get(&NODE, &ObjectKey::cluster("big-1")).expect("it is there").to_json();
+    lose(&mut cluster, "big-1");
+    cluster.delete(&POD, "goes", Propagation::Background).until(70);
+    node["metadata"] = json!({"name": "big-1"});
+    cluster.apply(node).until(75);
+    assert_eq!(cluster.names(&POD), ["brief", "stays"]);
+    cluster.until(100);
+    assert_eq!(cluster.get(&POD, "brief")["status"]["phase"], "Running");
+    cluster.until(300);
+    assert_eq!(cluster.get(&POD, "brief")["status"]["phase"], "Succeeded", "it ends when it would have");
+    assert_eq!(cluster.get(&POD, "stays")["status"]["phase"], "Running");
+}
+
+#[test]
+fn pods_that_go_on_a_node_out_of_service_are_not_waited_for() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(1).apply(bare("stuck", "big-1")).until(5);
+    let change = |cluster: &mut Cluster, status: bool, change: &dyn Fn(&mut Value)| {
+        let mut node = cluster.engine.get(&NODE, &ObjectKey::cluster("big-1")).expect("it is there").to_json();
+        change(&mut node);
+        let node = Object::from_json(node).expect("it is an object");
+        let request = if status { Request::update_status(node) } else { Request::update(node) };
+        cluster.engine.handle(request).expect("it is taken");
+    };
+    change(&mut cluster, true, &|node| node["status"]["conditions"] = json!([{"type": "Ready", "status": "Unknown"}]));
+    cluster.delete(&POD, "stuck", Propagation::Background).until(200);
+    assert_eq!(cluster.names(&POD), ["stuck"], "nobody there lets it go");
+    let taint = json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"});
+    change(&mut cluster, false, &|node| node["spec"]["taints"] = json!([taint]));
+    cluster.until(219);
+    assert_eq!(cluster.names(&POD), ["stuck"]);
+    cluster.until(221);
+    assert_eq!(cluster.names(&POD), [""; 0], "the collector's next look");
+}
+
 #[test]
 fn pods_of_a_job_on_a_lost_node_fail_and_are_replaced_elsewhere() {
     let mut cluster = Cluster::new(Timing { job_duration: SimDuration::from_mins(5), ..Timing::real_like() });
@@ -55,9 +125,7 @@ fn pods_of_a_job_on_a_lost_node_fail_and_are_replaced_elsewhere() {
     let node = cluster.names(&NODE).remove(0);
     let lost = cluster.pods().iter().filter(|pod| pod["spec"]["nodeName"] == node.as_str()).count();
     assert!(lost > 0, "the scheduler spreads pods");
-    let target = sk_core::ObjectRef::new(NODE.clone(), sk_core::ObjectKey::cluster(node));
-    let options = sk_engine::api::DeleteOptions::default();
-    cluster.engine.handle(sk_engine::api::Request::Delete { target, options }).expect("the node is there");
+    lose(&mut cluster, &node);
     cluster.until(900);
     let status = cluster.get(&JOB, "spread")["status"].clone();
     assert_eq!((&status["succeeded"], &status["failed"]), (&json!(4), &json!(lost)));

@@ -213,3 +213,52 @@ fn pods_have_the_finalizers_of_their_template_and_that_of_jobs() {
     let finalizers = cluster.pods()[0]["metadata"]["finalizers"].clone();
     assert_eq!(finalizers, json!(["example.com/audit", "batch.kubernetes.io/job-tracking"]));
 }
+
+#[test]
+fn a_job_adopts_pods_that_its_selector_matches_and_makes_so_many_fewer() {
+    let mut cluster = Cluster::ideal();
+    let orphan = |name: &str| {
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": template(30, 0)["spec"],
+            "metadata": {"name": name, "namespace": "default", "labels": {"work": "mine"}}});
+        merge(&mut pod["metadata"], template(30, 0)["metadata"].clone());
+        pod
+    };
+    let mut mine = job(
+        "mine",
+        0,
+        json!({"completions": 3, "parallelism": 3, "manualSelector": true,
+        "selector": {"matchLabels": {"work": "mine"}}}),
+    );
+    mine["spec"]["template"]["metadata"]["labels"] = json!({"work": "mine"});
+    cluster.until(1).apply(orphan("first")).until(2).apply(mine).until(4);
+    let first = cluster.get(&POD, "first");
+    assert_eq!(first["metadata"]["ownerReferences"][0]["name"], "mine");
+    assert_eq!(first["metadata"]["finalizers"], json!(["batch.kubernetes.io/job-tracking"]));
+    assert_eq!(cluster.creations().len(), 3, "one was there, and two are made");
+    cluster.apply(orphan("late")).until(6);
+    assert_eq!(cluster.names(&POD).len(), 3, "one too many: the youngest goes");
+    cluster.until(60);
+    assert_eq!(counts(&cluster.get(&JOB, "mine")), [0, 0, 0, 3, 0]);
+}
+
+#[test]
+fn a_job_lets_go_of_a_pod_that_it_no_longer_selects_and_takes_it_back() {
+    let mut cluster = Cluster::ideal();
+    cluster.until(1).apply(job("one", 0, json!({}))).until(3);
+    let name = cluster.names(&POD).remove(0);
+    let label = "batch.kubernetes.io/controller-uid";
+    let mut pod = cluster.get(&POD, &name);
+    let uid = pod["metadata"]["labels"][label].take();
+    pod["metadata"]["labels"][label] = json!("another");
+    cluster.apply(pod).until(5);
+    let released = cluster.get(&POD, &name);
+    assert_eq!(released["metadata"].get("ownerReferences"), None);
+    assert_eq!(released["metadata"].get("finalizers"), None, "nobody counts it any more");
+    assert_eq!(cluster.creations().len(), 2, "another one takes its place");
+    let mut pod = released;
+    pod["metadata"]["labels"][label] = uid;
+    cluster.apply(pod).until(7);
+    assert_eq!(cluster.names(&POD).len(), 1, "two are one too many");
+    cluster.until(60);
+    assert_eq!(counts(&cluster.get(&JOB, "one"))[3], 1);
+}

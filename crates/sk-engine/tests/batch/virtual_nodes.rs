@@ -107,6 +107,20 @@ fn a_pod_that_its_node_has_no_room_for_fails_there() {
 }
 
 #[test]
+fn a_resource_that_its_node_knows_nothing_of_is_no_reason_to_refuse_a_pod() {
+    let mut cluster = Cluster::ideal();
+    let node = cluster.names(&NODE).remove(0);
+    let asks = |resource: &str| {
+        let requests = json!({"requests": {resource: "1"}, "limits": {resource: "1"}});
+        json!({"nodeName": node, "containers": [{"name": "main", "image": "app:1", "resources": requests}]})
+    };
+    cluster.until(0).apply(pod("licensed", 0, asks("example.com/licence"))).until(1);
+    assert_eq!(cluster.get(&POD, "licensed")["status"]["phase"], "Running");
+    cluster.apply(pod("huge", 0, asks("hugepages-2Mi"))).until(2);
+    assert_eq!(cluster.get(&POD, "huge")["status"]["reason"], "OutOfhugepages-2Mi");
+}
+
+#[test]
 fn nodes_say_what_is_out_of_the_ordinary_and_nothing_of_what_is_not() {
     let settings = sk_engine::Settings { events: true, ..crate::harness::ideal_settings() };
     let mut cluster = Cluster::of(&settings);
@@ -184,7 +198,7 @@ fn pods_of_a_job_whose_node_is_gone_are_a_disruption_and_no_failure() {
     let node = cluster.pods()[0]["spec"]["nodeName"].as_str().expect("it runs").to_owned();
     let target = ObjectRef::new(NODE.clone(), ObjectKey::cluster(node));
     cluster.engine.handle(Request::Delete { target, options: DeleteOptions::default() }).expect("the node is there");
-    cluster.until(60);
+    cluster.until(120);
     let ended: Vec<String> = conditions(&cluster.get(&JOB, "work")).into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(ended, ["SuccessCriteriaMet", "Complete"]);
 }

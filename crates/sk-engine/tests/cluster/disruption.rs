@@ -94,9 +94,14 @@ fn taints(cluster: &Cluster, name: &str) -> Vec<String> {
     taints.iter().map(|taint| format!("{}:{}", taint["key"], taint["effect"]).replace('"', "")).collect()
 }
 
+/// Two nodes, of which pods go to the first alone: while one node is well, the other can be lost.
+fn with_a_spare_node() -> Cluster {
+    Cluster::new(vec![group("big", "64", 1, 1), group("spare", "1m", 1, 1)], Timing::real_like())
+}
+
 #[test]
 fn pods_leave_a_lost_node_after_the_seconds_that_they_tolerate_it() {
-    let mut cluster = Cluster::new(vec![group("big", "64", 1, 1)], Timing::real_like());
+    let mut cluster = with_a_spare_node();
     let mut hasty = deployment("hasty", 1, Some("10m"));
     let effect = json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"});
     hasty["spec"]["template"]["spec"]["tolerations"] = json!([effect]);
@@ -112,21 +117,88 @@ fn pods_leave_a_lost_node_after_the_seconds_that_they_tolerate_it() {
     set_ready(&mut cluster, "big-1", "Unknown");
     cluster.until(31);
     let unreachable = ["NoSchedule", "NoExecute"].map(|effect| format!("node.kubernetes.io/unreachable:{effect}"));
+    assert_eq!(taints(&cluster, "big-1"), unreachable[..1], "the other one comes with the next look at all nodes");
+    cluster.until(36);
     assert_eq!(taints(&cluster, "big-1"), unreachable);
-    cluster.until(49);
+    cluster.until(54);
     assert_eq!(bound(&cluster), ["hasty", "web"]);
-    cluster.until(52);
+    cluster.until(57);
     assert_eq!(bound(&cluster), ["web"], "20 s are over");
-    cluster.until(328);
+    cluster.until(333);
     assert_eq!(bound(&cluster), ["web"], "five minutes unless told");
-    cluster.until(332);
+    cluster.until(337);
     assert_eq!(bound(&cluster), Vec::<String>::new());
     let going = |cluster: &Cluster| cluster.engine.list(&POD).filter(|pod| pod.is_deleting()).count();
     assert_eq!(going(&cluster), 2, "nobody there lets them go");
     set_ready(&mut cluster, "big-1", "True");
-    cluster.until(340);
+    cluster.until(339);
+    assert_eq!(taints(&cluster, "big-1"), unreachable[1..]);
+    cluster.until(346);
     assert_eq!((taints(&cluster, "big-1"), bound(&cluster)), (vec![], vec!["hasty".to_owned(), "web".to_owned()]));
     assert_eq!(going(&cluster), 0);
+}
+
+/// Who has to leave by now: the nodes that have a NoExecute taint.
+fn evicting(cluster: &Cluster) -> Vec<String> {
+    let is_left = |name: &String| taints(cluster, name).iter().any(|taint| taint.ends_with(":NoExecute"));
+    cluster.names(&NODE).into_iter().filter(is_left).collect()
+}
+
+#[test]
+fn of_many_lost_nodes_of_a_zone_one_is_left_every_ten_seconds() {
+    let mut cluster = Cluster::new(vec![group("n", "1", 8, 8)], Timing::real_like());
+    cluster.until(30);
+    ["n-1", "n-2", "n-3"].iter().for_each(|name| set_ready(&mut cluster, name, "Unknown"));
+    cluster.until(36);
+    assert_eq!(evicting(&cluster), ["n-1"]);
+    cluster.until(44);
+    assert_eq!(evicting(&cluster), ["n-1"]);
+    cluster.until(46);
+    assert_eq!(evicting(&cluster), ["n-1", "n-2"]);
+    cluster.until(56);
+    assert_eq!(evicting(&cluster), ["n-1", "n-2", "n-3"]);
+    // With five of eight more than half are sick: in a zone this small nobody else has to leave.
+    ["n-4", "n-5"].iter().for_each(|name| set_ready(&mut cluster, name, "Unknown"));
+    cluster.until(600);
+    assert_eq!(evicting(&cluster), ["n-1", "n-2", "n-3"]);
+}
+
+#[test]
+fn nobody_has_to_leave_while_every_node_is_lost() {
+    let mut cluster = Cluster::new(vec![group("n", "1", 2, 2)], Timing::real_like());
+    cluster.until(1).apply(deployment("web", 2, Some("600m"))).until(30);
+    let pods = cluster.names(&POD);
+    set_ready(&mut cluster, "n-1", "Unknown");
+    cluster.until(60);
+    assert_eq!(evicting(&cluster), ["n-1"]);
+    set_ready(&mut cluster, "n-2", "Unknown");
+    cluster.until(66);
+    assert_eq!(evicting(&cluster), Vec::<String>::new(), "it is more likely that nobody can see them");
+    cluster.until(1_000);
+    assert_eq!((cluster.names(&POD), evicting(&cluster)), (pods.clone(), vec![]));
+    set_ready(&mut cluster, "n-2", "True");
+    cluster.until(1_014);
+    assert_eq!(evicting(&cluster), Vec::<String>::new(), "the pace begins anew");
+    cluster.until(1_016);
+    assert_eq!(evicting(&cluster), ["n-1"]);
+    cluster.until(1_400);
+    assert!(cluster.names(&POD).iter().any(|pod| !pods.contains(pod)), "five minutes later its pod has left");
+}
+
+#[test]
+fn a_node_that_says_itself_that_it_is_not_ready_speaks_for_its_pods() {
+    let mut cluster = with_a_spare_node();
+    cluster.until(1).apply(deployment("web", 2, Some("10m"))).until(30);
+    set_ready(&mut cluster, "big-1", "False");
+    cluster.until(60);
+    let not_ready = ["NoSchedule", "NoExecute"].map(|effect| format!("node.kubernetes.io/not-ready:{effect}"));
+    assert_eq!(taints(&cluster, "big-1"), not_ready);
+    let web = cluster.engine.list(&DEPLOYMENT).next().expect("it is there").to_json();
+    assert_eq!(web["status"]["availableReplicas"], 2);
+    set_ready(&mut cluster, "big-1", "Unknown");
+    cluster.until(66);
+    let unreachable = not_ready.map(|taint| taint.replace("not-ready", "unreachable"));
+    assert_eq!(taints(&cluster, "big-1"), unreachable, "it has waited for its turn already");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a whole embedded run costs (reading the trace, engine, record, report), against a plain loop over all nodes that
-//! places the same pods: both sides in one run, on one core.
+//! places the same pods: both sides in one run, on one core. Beside them, believable clusters (`generated`), which no loop
+//! could place.
 //!
 //! `make bench-engine`, or `cargo bench -p sk-replay --bench engine [-- CASE…] [--shrink N]`; `--shrink 10` tries it out on
 //! a tenth of the pods. Prints tables and judges nothing, because figures depend on the machine; docs/benchmarks.md says
@@ -9,6 +10,7 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on should stop")]
 
 mod case;
+mod generated;
 mod plain;
 mod whole;
 
@@ -34,6 +36,10 @@ fn main() {
     if let [flag, side, name, shrink, folder] = arguments.as_slice()
         && flag == "--once"
     {
+        if side == "generated" {
+            generated::run(name, shrink.parse().unwrap(), Path::new(folder));
+            return tell();
+        }
         let case = Case::find(name).unwrap().shrunk(shrink.parse().unwrap());
         match side.as_str() {
             "write" => whole::write_trace(&case, Path::new(folder)),
@@ -42,9 +48,7 @@ fn main() {
             "idle" => whole::read(&case, Path::new(folder)),
             side => panic!("there is no side `{side}`"),
         }
-        let Measured { user_secs, peak_mib } = measured();
-        println!("{user_secs} {peak_mib}");
-        return;
+        return tell();
     }
     if let [flag, trace, scenario, out] = arguments.as_slice()
         && flag == "--leave"
@@ -64,6 +68,10 @@ fn main() {
     for case in Case::ALL.iter().filter(|case| arguments.is_empty() || arguments.iter().any(|name| name == case.name)) {
         user_secs.insert(case.name, compare(&case.shrunk(shrink), shrink, folder.path()));
     }
+    let is_asked = |name: &&&str| arguments.is_empty() || arguments.iter().any(|argument| argument == *name);
+    for preset in generated::PRESETS.iter().filter(is_asked) {
+        generated::measure(preset, shrink, folder.path());
+    }
     if let (Some(without), Some(with)) = (user_secs.get("no-scans"), user_secs.get("scans")) {
         println!("\nscanning every 10 s takes {:.2} times as long as not scanning", with / without.max(0.01));
     }
@@ -72,18 +80,7 @@ fn main() {
 /// Prints the workload's line; the user time of its whole run.
 fn compare(case: &Case, shrink: u64, folder: &Path) -> f64 {
     whole::write_trace(case, folder);
-    let once = |side: &str| {
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--once", side, case.name, &shrink.to_string()])
-            .arg(folder)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let text = String::from_utf8(output.stdout).unwrap();
-        let (user, peak) = text.trim().split_once(' ').unwrap();
-        Measured { user_secs: user.parse().unwrap(), peak_mib: peak.parse().unwrap() }
-    };
-    let best = |side: &str| (0..ROUNDS).map(|_| once(side)).min_by(|a, b| a.user_secs.total_cmp(&b.user_secs)).unwrap();
+    let best = |side: &str| best(side, case.name, shrink, folder);
     let (plain, whole, idle) = (best("plain"), best("whole"), best("idle"));
     let pods = case.pods as f64;
     println!(
@@ -98,6 +95,28 @@ fn compare(case: &Case, shrink: u64, folder: &Path) -> f64 {
         (whole.peak_mib - idle.peak_mib) * 1024.0 / case.live as f64,
     );
     whole.user_secs
+}
+
+/// One side of one workload, the best of some processes.
+fn best(side: &str, name: &str, shrink: u64, folder: &Path) -> Measured {
+    let once = || {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--once", side, name, &shrink.to_string()])
+            .arg(folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (user, peak) = text.trim().split_once(' ').unwrap();
+        Measured { user_secs: user.parse().unwrap(), peak_mib: peak.parse().unwrap() }
+    };
+    (0..ROUNDS).map(|_| once()).min_by(|a, b| a.user_secs.total_cmp(&b.user_secs)).unwrap()
+}
+
+/// Says what this process took.
+fn tell() {
+    let Measured { user_secs, peak_mib } = measured();
+    println!("{user_secs} {peak_mib}");
 }
 
 /// This process's user time and the high-water mark of its resident set.

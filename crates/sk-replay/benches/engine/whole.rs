@@ -96,7 +96,7 @@ pub(crate) fn run(case: &Case, folder: &Path) {
     assert_eq!(summary.pods.ran, i64::try_from(case.pods).unwrap(), "every pod runs: {:?}", run.meta().warnings);
 }
 
-fn simulate(trace: &Trace, scenario: &Scenario, name: &str, out: &Path) -> Staged {
+pub(crate) fn simulate(trace: &Trace, scenario: &Scenario, name: &str, out: &Path) -> Staged {
     let (start, end) = trace.span().unwrap();
     let request = RunRequest {
         trace,

@@ -197,8 +197,7 @@ impl LivePod {
         }
         if pod.status.phase.is_final() {
             self.finished = self.finished.or(pod.status.finished).or(Some(at));
-            let failed = pod.status.phase == PodPhase::Failed;
-            self.ended_by.get_or_insert(if failed { EndedBy::Failed } else { EndedBy::Finished });
+            self.ended_by.get_or_insert_with(|| end_of(pod));
         }
     }
 
@@ -239,5 +238,15 @@ impl LivePod {
             waited_for: self.waited_for(),
             ended_by: self.ended_by,
         })
+    }
+}
+
+/// How a pod came to its end. One that the pod garbage collector has given up counts as failed there, and did nothing wrong.
+fn end_of(pod: &Pod) -> EndedBy {
+    let is_given_up = || pod.status.condition("DisruptionTarget").is_some_and(|why| why.reason() == "DeletionByPodGC");
+    match pod.status.phase {
+        PodPhase::Failed if is_given_up() => EndedBy::NodeLost,
+        PodPhase::Failed => EndedBy::Failed,
+        PodPhase::Succeeded | PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => EndedBy::Finished,
     }
 }

@@ -127,6 +127,11 @@ impl Disruptions {
         self.gone.remove(node);
     }
 
+    /// A node that is closed for good is drained, until nothing is left on it or it goes.
+    pub(crate) fn drain(&mut self, node: SmolStr, engine: &mut Engine) {
+        self.follow(Step::Drain(vec![node]), engine);
+    }
+
     /// What a node of each group costs now.
     pub(crate) fn prices(&self) -> BTreeMap<SmolStr, f64> {
         self.groups.iter().filter_map(|group| Some((group.name.clone(), group.price_per_hour?))).collect()

@@ -10,10 +10,11 @@
 //! uncounted, then removes the finalizer, then increments the counter: whatever fails in between, no pod is counted
 //! twice or lost.
 //!
-//! Simplified: pods without an owner are not adopted; when a creation is refused, the counts of active pods are still written, and
-//! pods that have ended are counted by the next sync.
+//! Simplified: when a creation is refused, the counts of active pods are still written, and pods that have ended are
+//! counted by the next sync. Adopted pods are counted by the sync after the one that adopts them.
 
 mod backoff;
+mod claims;
 mod creation;
 mod failure_policy;
 mod manage;
@@ -30,6 +31,7 @@ use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Request, Uid
 use sk_core::{SimDuration, SimTime};
 
 use self::backoff::Backoff;
+use self::claims::Claims;
 use self::pods::{is_tracked, release};
 use self::sync::{Outcome, Sync};
 use super::expectations::Expectations;
@@ -46,6 +48,7 @@ const BATCH_PERIOD: SimDuration = SimDuration::from_secs(1);
 #[derive(Clone, Default)]
 pub(crate) struct Jobs {
     expectations: Expectations,
+    claims: Claims,
     /// Pods whose finalizer was taken off and that have not been seen without it.
     removals: BTreeMap<ObjectId, BTreeSet<Uid>>,
     /// Failures in a row, by Job.
@@ -158,6 +161,7 @@ impl Reconciler for Jobs {
 
 impl Jobs {
     fn job_changed(&mut self, event: &WatchEvent, job: &Job, view: View<'_>, queue: &mut WorkQueue<Key>) {
+        self.claims.job_seen(event, job, view);
         let over = event.change == Change::Deleted || job.status.is_finished();
         if over {
             // What a sync will not do any more: pods that still have the finalizer.
@@ -184,7 +188,15 @@ impl Jobs {
 
     fn pod_changed(&mut self, event: &WatchEvent, view: View<'_>, queue: &mut WorkQueue<Key>) {
         let (pod, is_gone) = (&event.object, event.change == Change::Deleted);
+        self.claims.pod_seen(event, view).into_iter().for_each(|job| queue.add_after(Key::Job(job), BATCH_PERIOD));
         let owner = pod.controller().filter(|owner| owner.gvk == JOB);
+        let former = event.before.as_ref().and_then(|before| before.controller().cloned());
+        if let Some(former) =
+            former.filter(|former| former.gvk == JOB && owner.is_none_or(|owner| owner.uid != former.uid))
+            && let Some((id, _)) = view.with_uid(former.uid)
+        {
+            queue.add_after(Key::Job(id), BATCH_PERIOD);
+        }
         let job = owner.and_then(|owner| view.with_uid(owner.uid));
         let Some((id, _)) = job.filter(|(_, job)| job.job().is_some_and(|job| !job.status.is_finished())) else {
             // A sync will not remove this finalizer.
@@ -204,7 +216,12 @@ impl Jobs {
         {
             removals.remove(&pod.uid);
         }
-        queue.add_after(Key::Job(id), BATCH_PERIOD);
+        // Its adoption was the first half of a sync, which goes on at once.
+        let is_adopted = event.before.as_ref().is_some_and(|before| before.controller().is_none());
+        match is_adopted {
+            true => queue.add(Key::Job(id)),
+            false => queue.add_after(Key::Job(id), BATCH_PERIOD),
+        }
     }
 
     fn sync(&mut self, id: ObjectId, view: View<'_>, now: SimTime) -> Plan {
@@ -212,6 +229,10 @@ impl Jobs {
         let Some(job) = object.job().filter(|job| is_ours(job) && !job.status.is_finished()) else {
             return Plan::nothing();
         };
+        let claims = self.claims.of(id, object, view);
+        if !claims.is_empty() {
+            return Plan::of(claims);
+        }
         let nothing = BTreeSet::new();
         let removals = self.removals.get(&id).unwrap_or(&nothing);
         let backoff = self.backoffs.get(&id).copied().unwrap_or_default();

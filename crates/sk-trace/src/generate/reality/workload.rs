@@ -94,17 +94,19 @@ impl Reality {
         }
     }
 
-    /// One step towards what a Deployment wants, and the next when more pods have started.
+    /// As far towards what a Deployment wants as its bounds let it now, and on when more pods have started.
     pub(super) fn settle(&mut self, at: SimTime, place: usize) {
-        self.create_missing(at, place);
-        let workload = &self.deployments[place];
-        let current = workload.pods.iter().filter(|pod| workload.is_current(pod)).count();
-        for _ in workload.replicas..current {
-            let surplus = self.deployments[place].surplus(at);
-            surplus.into_iter().for_each(|pod| self.remove_of_deployment(at, place, pod));
-        }
-        while let Some(pod) = self.deployments[place].outdated(at) {
-            self.remove_of_deployment(at, place, pod);
+        loop {
+            self.create_missing(at, place);
+            self.remove_surplus(at, place);
+            let before = self.deployments[place].pods.len();
+            while let Some(pod) = self.deployments[place].outdated(at) {
+                self.remove_of_deployment(at, place, pod);
+            }
+            // Each old pod that has gone leaves room for a new one.
+            if self.deployments[place].pods.len() == before {
+                break;
+            }
         }
         let workload = &self.deployments[place];
         let is_done =
@@ -112,6 +114,15 @@ impl Reality {
         let starts = workload.pods.iter().map(|pod| pod.started).filter(|started| *started > at).min();
         if let Some(next) = starts.filter(|_| !is_done) {
             self.plan(next, Due::Settle(place));
+        }
+    }
+
+    fn remove_surplus(&mut self, at: SimTime, place: usize) {
+        let workload = &self.deployments[place];
+        let current = workload.pods.iter().filter(|pod| workload.is_current(pod)).count();
+        for _ in workload.replicas..current {
+            let surplus = self.deployments[place].surplus(at);
+            surplus.into_iter().for_each(|pod| self.remove_of_deployment(at, place, pod));
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sk_api::scenario::{Assertion, Holds, Member, Scenario};
+use sk_api::scenario::{Assertion, Holds, Member, Nodes, Scenario};
 use sk_api::simulation::names::MAX_REPETITIONS;
 use sk_core::duration::TimeSpec;
 use sk_record::{Warning, WarningKind};
@@ -24,7 +24,7 @@ use super::inputs::{InputCache, InputKey, Inputs, name_files};
 use super::{for_report, in_file, named, place_of, span};
 use crate::cli::{Global, RunArgs};
 use crate::confined::assertions::{self, Checked};
-use crate::scenarios::Resolved;
+use crate::scenarios::{ASSUMED_NODES, Resolved};
 use crate::times::{self, Asked, Clock};
 use crate::{runs, traces};
 
@@ -214,6 +214,8 @@ impl Variant<'_> {
         }
         let mut assumptions = self.resolved.assumptions.clone();
         assumptions.extend(length_is_assumed.then(assumed_length));
+        // Nodes of a recording or of a file are not the assumed ones.
+        assumptions.retain(|assumed| assumed.code != ASSUMED_NODES || scenario.cluster.nodes == Nodes::Groups);
         let mut run = PlannedRun {
             variant,
             repetition,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use sk_apiserver::{Change, KindTag, Object, ObjectId, Request, View, WatchEvent};
-use sk_core::{Gvk, LabelSelector};
+use sk_core::{Gvk, LabelSelector, SmolStr};
 
 use super::selectors::Selectors;
 use crate::workqueue::WorkQueue;

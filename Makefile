@@ -48,8 +48,9 @@ record-fixtures: control-plane ## record anew what the real control plane does; 
 live: control-plane ## every recorded scenario once more on the real control plane, compared with its recording
 	LIVE=all cargo test -p sk-testkit --features control-plane --test recorder -- --nocapture
 
-differential: control-plane ## random pods to our scheduler and to the real one; SEEDS=20 FIRST=0 PODS=5000 unless told
-	DIFFERENTIAL_SEEDS=$(or $(SEEDS),20) DIFFERENTIAL_FIRST=$(or $(FIRST),0) DIFFERENTIAL_PODS=$(or $(PODS),5000) \
+# GOGC: the control plane has memory to spare and little processor time, so it collects garbage less often.
+differential: control-plane ## random pods to our scheduler and to the real one; SEEDS=20 FIRST=0 PODS=5000 unless told; KEPT=FOLDER keeps the real one's answers
+	GOGC=800 DIFFERENTIAL_KEPT=$(if $(KEPT),$(abspath $(KEPT))) DIFFERENTIAL_SEEDS=$(or $(SEEDS),20) DIFFERENTIAL_FIRST=$(or $(FIRST),0) DIFFERENTIAL_PODS=$(or $(PODS),5000) \
 		cargo test --release -p sk-testkit --features control-plane --test differential_live random -- --nocapture
 
 swarm: ## random clusters and the laws they keep, many seeds; SEEDS=100000 FIRST=1 unless told

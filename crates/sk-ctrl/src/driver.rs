@@ -338,7 +338,7 @@ mod tests {
         drained["conditions"] = json!([
             {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "drained"},
         ]);
-        let words = "the driver's pod p was taken away (EvictionByEvictionAPI): drained";
+        let words = "the driver's pod p was removed (EvictionByEvictionAPI): drained";
         assert_eq!(judged(&job, &[drained], &[], 5), failure("DriverEvicted", words));
         let words =
             "the driver's Job has failed (Job has failed), and its pod is gone: was it deleted, or its node drained?";
@@ -350,7 +350,7 @@ mod tests {
         let unschedulable = json!({"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"},
         ]});
-        let words = "no node takes the driver's pod p: 0/3 nodes are available";
+        let words = "the driver's pod p is unschedulable: 0/3 nodes are available";
         let patient = judged(&json!({}), std::slice::from_ref(&unschedulable), &[], 59);
         assert_eq!(patient, Driver::Starting { completed: 0, waits_for: Some(words.to_owned()) });
         assert_eq!(judged(&json!({}), &[unschedulable], &[], 60), failure("DriverUnschedulable", words));

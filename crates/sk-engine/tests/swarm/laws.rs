@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sk_core::{ObjectKey, Resources, SimDuration, SimTime, SmolStr};
+use sk_core::{ObjectKey, Resources, SimTime};
 use sk_engine::Engine;
 use sk_engine::api::{Change, Object, Uid, WatchEvent};
 use sk_engine::kinds::{
@@ -18,16 +18,13 @@ pub(crate) struct Laws {
     read: u64,
     /// Every object as the log of changes tells it.
     told: BTreeMap<Uid, Arc<Object>>,
-    /// When nodes were deleted, by name.
-    gone_nodes: BTreeMap<SmolStr, SimTime>,
+    /// When a node was last deleted.
+    node_went: Option<SimTime>,
 }
-
-/// The pod garbage collector looks every 20 s and gives a missing node 40 s; then it deletes pod after pod.
-const COLLECTED_WITHIN: SimDuration = SimDuration::from_secs(90);
 
 impl Laws {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { seed, read: 0, told: BTreeMap::new(), gone_nodes: BTreeMap::new() }
+        Self { seed, read: 0, told: BTreeMap::new(), node_went: None }
     }
 
     /// Reads what is new, tells it to `tell`, and checks everything.
@@ -58,7 +55,7 @@ impl Laws {
         if event.change != Change::Deleted {
             self.told.insert(object.uid, object.clone());
         } else if object.gvk == NODE {
-            self.gone_nodes.insert(object.key.name.clone(), event.at);
+            self.node_went = Some(event.at);
         }
     }
 
@@ -72,6 +69,11 @@ impl Laws {
         assert_eq!(there, self.told.len(), "{place}: an object went in secret");
     }
 
+    /// Has a node gone since then?
+    pub(crate) fn a_node_went_since(&self, since: SimTime) -> bool {
+        self.node_went.is_some_and(|at| at >= since)
+    }
+
     /// What holds when nothing was done for a long time.
     pub(crate) fn settled(&self, engine: &Engine) {
         let place = format!("seed {}", self.seed);
@@ -81,11 +83,8 @@ impl Laws {
             let owner = object.controller().map(|owner| owner.uid);
             assert!(owner.is_none_or(|owner| self.told.contains_key(&owner)), "{name} has lost its owner");
             let node = object.pod().and_then(|pod| pod.node_name.clone());
-            let is_collected_soon =
-                |node: &SmolStr| self.gone_nodes.get(node).is_some_and(|at| engine.now().since(*at) < COLLECTED_WITHIN);
-            let has_node = |node: &SmolStr| engine.get(&NODE, &ObjectKey::cluster(node.clone())).is_some();
-            let is_right = node.is_none_or(|node| has_node(&node) || is_collected_soon(&node));
-            assert!(is_right, "{name} is on a node that is gone");
+            let has_node = node.is_none_or(|node| engine.get(&NODE, &ObjectKey::cluster(node)).is_some());
+            assert!(has_node, "{name} is on a node that is gone");
             let is_second = object.key.namespace.as_deref() == Some(SECOND_NAMESPACE);
             let namespace = ObjectKey::cluster(SECOND_NAMESPACE);
             assert!(!is_second || engine.get(&NAMESPACE, &namespace).is_some(), "{name} has outlived its namespace");

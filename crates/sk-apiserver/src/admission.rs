@@ -167,11 +167,6 @@ impl Admission {
         object.body.prepare_for_create();
         self.without_status(object);
         hold_back_gated(object, now);
-        if let Body::ReplicationController(controller) = &object.body
-            && object.meta.labels.is_empty()
-        {
-            object.meta.labels = controller.0.spec.template.metadata.labels.clone();
-        }
         if self.is_strict || self.rules == Rules::Written {
             check_default_class(object, store)?;
             self.check_priority(object, store)?;
@@ -218,6 +213,11 @@ impl Admission {
             && (object.gvk == DEFINITION || self.definitions.find(&object.gvk).is_some());
         if is_custom {
             return self.complete_custom(object, stored);
+        }
+        if let Body::ReplicationController(controller) = &object.body
+            && object.meta.labels.is_empty()
+        {
+            object.meta.labels = controller.0.spec.template.metadata.labels.clone();
         }
         if !self.is_strict {
             defaults::texts_of_secret(object);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sk_core::{Gvk, SmolStr};
 
 use crate::base64;
-use crate::kinds::{Body, PodSpec};
+use crate::kinds::{Body, KindTag, PodSpec};
 use crate::object::Object;
 
 /// Files of volumes can be read by all and written by their owner: 0644.
@@ -17,20 +17,29 @@ const FILE_MODE: i64 = 0o644;
 
 /// Writes defaults into an object of a kind.
 pub(crate) fn apply(gvk: &Gvk, object: &mut Value) {
-    match (gvk.group.as_str(), gvk.kind.as_str()) {
-        ("apps", "Deployment") => deployment(&mut object["spec"]),
-        ("apps", "ReplicaSet") | ("", "ReplicationController") => {
+    match KindTag::of(gvk) {
+        KindTag::Deployment => deployment(&mut object["spec"]),
+        KindTag::ReplicaSet | KindTag::ReplicationController => {
             fill(&mut object["spec"], "replicas", json!(1));
             template(&mut object["spec"]["template"]);
         }
-        ("apps", "StatefulSet") => stateful_set(&mut object["spec"]),
-        ("apps", "DaemonSet") => daemon_set(&mut object["spec"]),
-        ("batch", "Job") => job(object),
-        ("batch", "CronJob") => cron_job(&mut object["spec"]),
+        KindTag::StatefulSet => stateful_set(&mut object["spec"]),
+        KindTag::DaemonSet => daemon_set(&mut object["spec"]),
+        KindTag::Job => job(object),
+        KindTag::CronJob => cron_job(&mut object["spec"]),
+        KindTag::Pod => pod_spec(&mut object["spec"]),
+        KindTag::Namespace => namespace(object),
+        // The kubelet that registers a node leaves nothing out that has a default.
+        KindTag::Node => {}
+        KindTag::Other => other(gvk, object),
+    }
+}
+
+/// Writes defaults into an object without a typed body.
+fn other(gvk: &Gvk, object: &mut Value) {
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(&mut object["spec"]),
         ("scheduling.k8s.io", "PriorityClass") => fill(object, "preemptionPolicy", json!("PreemptLowerPriority")),
-        ("", "Pod") => pod_spec(&mut object["spec"]),
-        ("", "Namespace") => namespace(object),
         ("", "Service") => service(object),
         ("", "PersistentVolumeClaim") => {
             data_source(&mut object["spec"]);
@@ -50,11 +59,18 @@ pub(crate) fn apply(gvk: &Gvk, object: &mut Value) {
 
 /// The defaults that depend on what was left out, which a typed body no longer tells.
 pub(crate) fn before_reading(gvk: &Gvk, object: &mut Value) {
-    match (gvk.group.as_str(), gvk.kind.as_str()) {
-        ("apps", "StatefulSet") => set_strategy(&mut object["spec"]["updateStrategy"]),
-        ("batch", "Job") => failure_policy(&mut object["spec"]),
-        ("batch", "CronJob") => failure_policy(&mut object["spec"]["jobTemplate"]["spec"]),
-        _ => {}
+    match KindTag::of(gvk) {
+        KindTag::StatefulSet => set_strategy(&mut object["spec"]["updateStrategy"]),
+        KindTag::Job => failure_policy(&mut object["spec"]),
+        KindTag::CronJob => failure_policy(&mut object["spec"]["jobTemplate"]["spec"]),
+        KindTag::Pod
+        | KindTag::Node
+        | KindTag::Namespace
+        | KindTag::Deployment
+        | KindTag::ReplicaSet
+        | KindTag::DaemonSet
+        | KindTag::ReplicationController
+        | KindTag::Other => {}
     }
 }
 

@@ -3,40 +3,43 @@
 //! Every custom resource does; of the built-in kinds, those whose strategy says so (`pkg/registry/*/strategy.go`,
 //! 1.36).
 
-use sk_core::{Gvk, SmolStr, registry};
+use sk_core::{SmolStr, registry};
 
-use crate::Object;
-use crate::kinds::Body;
+use crate::kinds::{Body, KindTag};
+use crate::object::{GvkRef, Object};
 
-/// Kinds of Kubernetes that have a generation.
-const COUNTED: [&str; 22] = [
+/// Kinds of Kubernetes without a typed body that have a generation.
+const COUNTED: [&str; 14] = [
     "APIService",
     "CertificateSigningRequest",
-    "CronJob",
     "CustomResourceDefinition",
-    "DaemonSet",
-    "Deployment",
     "FlowSchema",
     "Ingress",
     "IngressClass",
-    "Job",
     "MutatingAdmissionPolicy",
     "MutatingWebhookConfiguration",
     "NetworkPolicy",
-    "Pod",
     "PodDisruptionBudget",
     "PriorityClass",
     "PriorityLevelConfiguration",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
     "ValidatingAdmissionPolicy",
     "ValidatingWebhookConfiguration",
 ];
 
 /// Has an object of this kind a generation?
-pub(crate) fn is_counted(gvk: &Gvk) -> bool {
-    COUNTED.contains(&gvk.kind.as_str()) || registry::find(gvk).is_none()
+pub(crate) fn is_counted(gvk: &GvkRef) -> bool {
+    match gvk.tag() {
+        KindTag::Pod
+        | KindTag::Deployment
+        | KindTag::ReplicaSet
+        | KindTag::ReplicationController
+        | KindTag::StatefulSet
+        | KindTag::DaemonSet
+        | KindTag::Job
+        | KindTag::CronJob => true,
+        KindTag::Node | KindTag::Namespace => false,
+        KindTag::Other => COUNTED.contains(&gvk.kind.as_str()) || registry::find(gvk).is_none(),
+    }
 }
 
 /// Does a change of what is desired of it count? A priority class is counted once, when it is made.

@@ -129,7 +129,7 @@ impl ApiServer {
         let uid = Uid::from_random_bits(self.uids.next_u128());
         let identity = object.identity_mut();
         (identity.uid, identity.created) = (uid, now);
-        if !self.admission.is_strict || generation::is_counted(&object.gvk) {
+        if generation::is_counted(&object.gvk) {
             object.meta.generation = 1;
         }
         object.meta.deletion = None;

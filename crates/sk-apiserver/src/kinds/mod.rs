@@ -123,6 +123,12 @@ macro_rules! kinds {
         impl KindTag {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$kind,)+ Self::Other];
+
+            /// Which body objects of a kind have.
+            pub(crate) fn of(gvk: &Gvk) -> Self {
+                $(if *gvk == $constant { return Self::$kind; })+
+                Self::Other
+            }
         }
 
         /// The typed kind that this is, if it is one.

@@ -20,7 +20,7 @@ use sk_core::Gvk;
 
 use crate::Object;
 use crate::error::Invalid;
-use crate::kinds::{Node, Pod, PodSpec};
+use crate::kinds::{KindTag, Node, Pod, PodSpec};
 
 /// The errors so far.
 pub(crate) type Errors = Vec<Invalid>;
@@ -45,25 +45,36 @@ pub(crate) fn check(gvk: &Gvk, object: &Value, before: Option<&Value>) -> Errors
     count_look();
     let mut errors = Errors::new();
     let (spec, old) = (&object["spec"], before.map(|before| &before["spec"]));
-    match (gvk.group.as_str(), gvk.kind.as_str()) {
-        ("apps", "Deployment") => workloads::deployment(spec, old, &mut errors),
-        ("apps", "ReplicaSet") => workloads::replica_set(spec, old, &mut errors),
-        ("apps", "StatefulSet") => workloads::stateful_set(spec, old, &mut errors),
-        ("apps", "DaemonSet") => workloads::daemon_set(spec, old, &mut errors),
-        ("batch", "Job") => workloads::job(object, before, &mut errors),
-        ("batch", "CronJob") => workloads::cron_job(object, before, &mut errors),
-        ("policy", "PodDisruptionBudget") => others::budget(spec, &mut errors),
-        ("scheduling.k8s.io", "PriorityClass") => others::priority_class(object, before, &mut errors),
-        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler(spec, &mut errors),
-        ("", "Service") => service::service(spec, old, &mut errors),
-        ("", "PersistentVolumeClaim") => others::claim(object, before, &mut errors),
-        ("", "ResourceQuota") => quota::quota(spec, old, &mut errors),
-        ("", "LimitRange") => quota::limit_range(spec, &mut errors),
-        ("", "ConfigMap") => others::keys(object, before, "[]", &mut errors),
-        ("", "Secret") => others::keys(object, before, "data", &mut errors),
-        _ => {}
+    match KindTag::of(gvk) {
+        KindTag::Deployment => workloads::deployment(spec, old, &mut errors),
+        KindTag::ReplicaSet => workloads::replica_set(spec, old, &mut errors),
+        KindTag::ReplicationController => workloads::replication_controller(spec, &mut errors),
+        KindTag::StatefulSet => workloads::stateful_set(spec, old, &mut errors),
+        KindTag::DaemonSet => workloads::daemon_set(spec, old, &mut errors),
+        KindTag::Job => workloads::job(object, before, &mut errors),
+        KindTag::CronJob => workloads::cron_job(object, before, &mut errors),
+        // Judged by their typed bodies: `pod_spec` and `node`. A namespace has nothing but its metadata.
+        KindTag::Pod | KindTag::Node | KindTag::Namespace => {}
+        KindTag::Other => check_other(gvk, object, before, &mut errors),
     }
     errors
+}
+
+/// Validates an object without a typed body.
+fn check_other(gvk: &Gvk, object: &Value, before: Option<&Value>, errors: &mut Errors) {
+    let (spec, old) = (&object["spec"], before.map(|before| &before["spec"]));
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("policy", "PodDisruptionBudget") => others::budget(spec, errors),
+        ("scheduling.k8s.io", "PriorityClass") => others::priority_class(object, before, errors),
+        ("autoscaling", "HorizontalPodAutoscaler") => autoscaler::autoscaler(spec, errors),
+        ("", "Service") => service::service(spec, old, errors),
+        ("", "PersistentVolumeClaim") => others::claim(object, before, errors),
+        ("", "ResourceQuota") => quota::quota(spec, old, errors),
+        ("", "LimitRange") => quota::limit_range(spec, errors),
+        ("", "ConfigMap") => others::keys(object, before, "[]", errors),
+        ("", "Secret") => others::keys(object, before, "data", errors),
+        _ => {}
+    }
 }
 
 /// Validates a pod spec.
@@ -151,8 +162,8 @@ fn is_network(text: &str) -> bool {
 pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
     let mut errors = Errors::new();
     let count = |name: &str| status[name].as_i64().unwrap_or(0);
-    let (counts, compared): (&[&str], &[(&str, &str, &str)]) = match gvk.kind.as_str() {
-        "Deployment" => (
+    let (counts, compared): (&[&str], &[(&str, &str, &str)]) = match KindTag::of(gvk) {
+        KindTag::Deployment => (
             &["replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"],
             &[
                 ("updatedReplicas", "replicas", "status.replicas"),
@@ -161,7 +172,7 @@ pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
                 ("availableReplicas", "readyReplicas", "readyReplicas"),
             ],
         ),
-        "ReplicaSet" | "ReplicationController" => (
+        KindTag::ReplicaSet | KindTag::ReplicationController => (
             &["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
             &[
                 ("fullyLabeledReplicas", "replicas", "status.replicas"),
@@ -170,7 +181,7 @@ pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
                 ("availableReplicas", "readyReplicas", "readyReplicas"),
             ],
         ),
-        "StatefulSet" => (
+        KindTag::StatefulSet => (
             &["replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
             &[
                 ("readyReplicas", "replicas", "status.replicas"),
@@ -180,7 +191,13 @@ pub(crate) fn status(gvk: &Gvk, status: &Value) -> Errors {
                 ("availableReplicas", "readyReplicas", "status.readyReplicas"),
             ],
         ),
-        _ => return errors,
+        KindTag::Pod
+        | KindTag::Node
+        | KindTag::Namespace
+        | KindTag::Job
+        | KindTag::CronJob
+        | KindTag::DaemonSet
+        | KindTag::Other => return errors,
     };
     for name in counts {
         not_negative(status, name, "status", &mut errors);

@@ -90,6 +90,25 @@ pub(super) fn replica_set(spec: &Value, old: Option<&Value>, errors: &mut Errors
     immutable_selector(spec, old, errors);
 }
 
+/// Its selector is a plain map and may change.
+pub(super) fn replication_controller(spec: &Value, errors: &mut Errors) {
+    not_negative(spec, "minReadySeconds", "spec", errors);
+    let selector = &spec["selector"];
+    let is_empty = selector.as_object().is_none_or(serde_json::Map::is_empty);
+    if is_empty {
+        errors.push(required("spec.selector", ""));
+    }
+    not_negative(spec, "replicas", "spec", errors);
+    // A typed body does not tell an empty template from none.
+    let template = &spec["template"];
+    if template["metadata"]["labels"].is_null() && items(&template["spec"]["containers"]).next().is_none() {
+        errors.push(required("spec.template", ""));
+        return;
+    }
+    let selected = is_empty || selects(&json!({"matchLabels": selector}), &spec["template"]).unwrap_or(true);
+    pods_of(spec, selected, "ReplicationController", errors);
+}
+
 fn immutable_selector(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
     if old.is_some_and(|old| old["selector"] != spec["selector"]) {
         errors.push(invalid("spec.selector", &spec["selector"], "field is immutable"));
@@ -121,7 +140,12 @@ fn replicated_template(spec: &Value, kind: &str, errors: &mut Errors) {
         Value::Null => Ok(false),
         selector => selects(selector, &spec["template"]),
     };
-    let Ok(selected) = selected else { return };
+    if let Ok(selected) = selected {
+        pods_of(spec, selected, kind, errors);
+    }
+}
+
+fn pods_of(spec: &Value, selected: bool, kind: &str, errors: &mut Errors) {
     if !selected {
         let labels = match &spec["template"]["metadata"]["labels"] {
             Value::Null => json!(null),

@@ -12,7 +12,7 @@ use crate::kinds::{Directives, JOB};
 pub const CREATE_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-create-delay");
 /// On a pod: from its image being there until it runs and is ready, `<n>ms`.
 pub const READY_DELAY: SmolStr = SmolStr::new_static("simkube.io/kwok-stage-ready-delay");
-/// On a pod: how long it runs before it ends well, `<n>us`; without it, until it is deleted.
+/// On a pod: how long it runs before it ends well, `<n>us` or any other of Go's durations; without it, until it is deleted.
 pub const LIFETIME: SmolStr = SmolStr::new_static("static.simkube.io/lifetime");
 /// On a pod: what its containers end with after that; without it, 0.
 pub const EXIT_CODE: SmolStr = SmolStr::new_static("static.simkube.io/exit-code");
@@ -78,14 +78,9 @@ pub fn micros(span: SimDuration) -> SmolStr {
     format!("{}us", span.as_micros().max(0)).into()
 }
 
-/// Reads a span; `None` when it is not there or not a span.
+/// Reads a span as KWOK reads it: as Go does, `90s` or `1h30m`. `None` when it is not there, negative or not a span.
 pub fn read_span(annotations: &BTreeMap<SmolStr, SmolStr>, name: &SmolStr) -> Option<SimDuration> {
-    let text = annotations.get(name)?;
-    let (digits, unit): (_, fn(i64) -> SimDuration) = match text.strip_suffix("us") {
-        Some(digits) => (digits, SimDuration::from_micros),
-        None => (text.strip_suffix("ms")?, SimDuration::from_millis),
-    };
-    digits.parse().ok().filter(|number| *number >= 0).map(unit)
+    annotations.get(name)?.parse().ok().filter(|span| *span >= SimDuration::ZERO)
 }
 
 #[cfg(test)]
@@ -99,6 +94,10 @@ mod tests {
         assert_eq!(read_span(&annotations, &LIFETIME), Some(span));
         assert_eq!(read_span(&annotations, &READY_DELAY), Some(in_millis(span)));
         assert_eq!(read_span(&annotations, &CREATE_DELAY), None);
+        for (text, secs) in [("40s", 40), ("1h30m", 5400), ("1.5m", 90)] {
+            let read = read_span(&BTreeMap::from([(LIFETIME, text.into())]), &LIFETIME);
+            assert_eq!(read, Some(SimDuration::from_secs(secs)), "{text}");
+        }
         for text in ["", "ms", "-5ms", "5", "99999999999999999999ms"] {
             assert_eq!(read_span(&BTreeMap::from([(LIFETIME, text.into())]), &LIFETIME), None, "{text}");
         }

@@ -151,6 +151,81 @@ fn ideal_surge() -> (String, String) {
     (story.text(4000), scenario(groups, "timing: {profile: ideal}\nseed: 5\n"))
 }
 
+/// A workload of any kind whose pods are like those of a Deployment.
+fn workload(api_version: &str, kind: &str, name: &str, more: &Value) -> Value {
+    let mut object = deployment(name, 1, "200m", "1", &json!({}));
+    (object["apiVersion"], object["kind"]) = (json!(api_version), json!(kind));
+    let spec = object["spec"].as_object_mut().expect("a spec");
+    spec.remove("replicas");
+    if api_version == "batch/v1" {
+        spec.remove("selector");
+        spec["template"]["spec"]["restartPolicy"] = json!("Never");
+    }
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec.insert(key.clone(), value.clone());
+    }
+    object
+}
+
+/// With another image, and so another template.
+fn version_two(mut workload: Value) -> Value {
+    workload["spec"]["template"]["spec"]["containers"][0]["image"] = json!("other:2");
+    workload
+}
+
+/// How long the pods of a Job run.
+fn lasting(mut job: Value, lifetime: &str) -> Value {
+    job["spec"]["template"]["metadata"] = json!({"annotations": {"static.simkube.io/lifetime": lifetime}});
+    job
+}
+
+/// StatefulSets, DaemonSets, Jobs and CronJobs, budgets and priorities, on nodes of two groups.
+fn workloads() -> (String, String) {
+    let mut story = Story::default();
+    let apps = |kind, name, more: &Value| workload("apps/v1", kind, name, more);
+    let sets = json!({
+        "replicas": 4, "serviceName": "db",
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        }}],
+    });
+    let parallel = json!({"replicas": 6, "serviceName": "cache", "podManagementPolicy": "Parallel"});
+    story.apply(0, &apps("StatefulSet", "db", &sets));
+    story.apply(0, &apps("StatefulSet", "cache", &parallel));
+    story.apply(5, &json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+    }));
+    let careful = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
+    let beside = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}}});
+    story.apply(10, &apps("DaemonSet", "log", &careful));
+    story.apply(10, &apps("DaemonSet", "net", &beside));
+    let job = |name, more: &Value| workload("batch/v1", "Job", name, more);
+    story.apply(60, &lasting(job("sums", &json!({"completions": 9, "parallelism": 3})), "40s"));
+    let indexed = json!({"completions": 5, "parallelism": 5, "completionMode": "Indexed", "ttlSecondsAfterFinished": 300});
+    story.apply(70, &lasting(job("parts", &indexed), "90s"));
+    let nightly = lasting(job("nightly", &json!({"completions": 2, "parallelism": 2})), "30s");
+    story.apply(90, &json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "namespace": "shop"},
+        "spec": {"schedule": "*/10 * * * *", "concurrencyPolicy": "Forbid", "jobTemplate": {"spec": nightly["spec"]}},
+    }));
+    story.apply(100, &json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000,
+    }));
+    let mut urgent = deployment("urgent", 4, "1500m", "1", &json!({}));
+    urgent["spec"]["template"]["spec"]["priorityClassName"] = json!("urgent");
+    story.apply(300, &deployment("filler", 14, "1", "1", &json!({})));
+    story.apply(600, &urgent);
+    story.apply(900, &version_two(apps("StatefulSet", "db", &sets)));
+    story.apply(1000, &version_two(apps("DaemonSet", "log", &careful)));
+    story.apply(1100, &version_two(apps("DaemonSet", "net", &beside)));
+    story.apply(1400, &apps("StatefulSet", "cache", &json!({"replicas": 2, "serviceName": "cache"})));
+    story.delete(1500, "apps/v1", "StatefulSet", Some("shop"), "db");
+    story.delete(1800, "apps/v1", "DaemonSet", Some("shop"), "log");
+    let groups = "    a: {min: 4, max: 4, cpu: 4, memory: 16Gi}\n    b: {min: 1, max: 3, cpu: 4, memory: 16Gi, ready: 40s}\n";
+    (story.text(2700), scenario(groups, TIMING))
+}
+
 /// The bundled story.
 fn nginx() -> (String, String) {
     (include_str!("../../../examples/nginx.jsonl").to_owned(), include_str!("../../../examples/nginx.yaml").to_owned())
@@ -233,6 +308,11 @@ fn rollouts_with_an_autoscaler_are_as_they_were() {
 #[test]
 fn bare_pods_on_fixed_nodes_are_as_they_were() {
     check("bare-pods", &bare_pods());
+}
+
+#[test]
+fn workloads_of_every_kind_are_as_they_were() {
+    check("workloads", &workloads());
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub mod registry;
 pub mod resources;
 pub mod rng;
 pub mod selector;
+pub mod sort;
 pub mod taint;
 pub mod template;
 pub mod time;

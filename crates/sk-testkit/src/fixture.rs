@@ -60,7 +60,7 @@ pub struct Refusal {
 /// A table of questions and of what Kubernetes' libraries answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OracleFixture<Case> {
-    /// Which oracle: `quantity`, `cron` or `smp`.
+    /// Which oracle: `quantity`, `cron`, `smp` or `victims`.
     pub oracle: String,
     /// The version of the libraries, such as `v1.36.4`.
     pub kubernetes: String,

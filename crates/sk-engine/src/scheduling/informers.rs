@@ -107,19 +107,17 @@ impl KubeScheduler {
     fn bound_pod_seen(&mut self, event: &WatchEvent, pod: &Pod, node: NodeId, ctx: &mut Context<'_>) {
         let Some((known, class)) = self.learn(event, pod, ctx) else { return };
         let preempted = pod.status.condition("DisruptionTarget").is_some_and(|c| c.reason() == "PreemptionByScheduler");
-        let (started, deleting) = (pod.status.start_time, event.object.is_deleting());
+        // An API server serves whole seconds.
+        let started = pod.status.start_time.map(|time| SimTime::from_secs(time.as_secs()));
+        let deleting = event.object.is_deleting();
         let cluster = &mut self.library.cluster;
-        let before = cluster.pod(known.pod);
         let is_new = !known.is_bound;
-        let changed = before.class != class || before.started != started || before.deleting != deleting;
-        if before.node() != Some(node) {
+        if cluster.pod(known.pod).node() != Some(node) {
             cluster.add_pod(known.pod, node);
         }
-        if is_new || changed || cluster.pod(known.pod).preempted != preempted {
-            cluster.update_pod(known.pod, |pod| {
-                (pod.class, pod.started, pod.deleting, pod.preempted) = (class, started, deleting, preempted);
-            });
-        }
+        cluster.update_pod(known.pod, |pod| {
+            (pod.class, pod.started, pod.deleting, pod.preempted) = (class, started, deleting, preempted);
+        });
         self.pods[event.id.index()] = Some(Known { class, is_bound: true, ..known });
         if is_new {
             self.first_use(class, node);

@@ -108,7 +108,7 @@ impl Scheduler {
         let stays =
             |pod: &PodId| self.cluster.class_of(*pod).priority < attempt.class.priority && !victims.contains(pod);
         let mut reprieved: Vec<PodId> = self.cluster.pods_on(node).iter().copied().filter(stays).collect();
-        reprieved.sort_by_key(|pod| self.importance(*pod));
+        self.sort_by_importance(&mut reprieved);
         Some(PreemptionExplained {
             node,
             candidates: count,

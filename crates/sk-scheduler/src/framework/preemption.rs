@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sk_core::SimTime;
+use sk_core::sort::sort_slice;
 
 use super::diagnosis::{Diagnosis, PostFilter};
 use super::failures::has_victims;
@@ -183,7 +184,7 @@ impl Scheduler {
             self.put_back(attempt, node, &potential);
             return Err(still);
         }
-        potential.sort_by_key(|pod| self.importance(*pod));
+        self.sort_by_importance(&mut potential);
         let (violating, others) = self.split_by_budget(&potential);
         let (mut victims, mut violations) = (Vec::new(), 0);
         let both_kinds = !violating.is_empty() && !others.is_empty();
@@ -197,7 +198,7 @@ impl Scheduler {
             }
         }
         if both_kinds {
-            victims.sort_by_key(|pod| self.importance(*pod));
+            self.sort_by_importance(&mut victims);
         }
         self.put_back(attempt, node, &victims);
         Ok(Candidate { node, victims, violations })
@@ -209,10 +210,23 @@ impl Scheduler {
         }
     }
 
-    /// `MoreImportantPod`: higher priority, then longer running. A pod that has not started counts as started now.
-    pub(super) fn importance(&self, pod: PodId) -> (std::cmp::Reverse<i32>, SimTime) {
-        let entry = self.cluster.pod(pod);
-        (std::cmp::Reverse(self.cluster.class(entry.class).priority), entry.started.unwrap_or(SimTime::MAX))
+    /// The most important first, in Go's order of equals.
+    pub(super) fn sort_by_importance(&self, pods: &mut [PodId]) {
+        sort_slice(pods, |one, other| self.is_more_important(*one, *other));
+    }
+
+    /// `MoreImportantPod`: higher priority, then longer running. A pod that has not started is taken for one that starts
+    /// now; of two such pods the clock is asked for the first one first, so it is the more important one.
+    fn is_more_important(&self, one: PodId, other: PodId) -> bool {
+        let priority = |pod| self.cluster.class_of(pod).priority;
+        if priority(one) != priority(other) {
+            return priority(one) > priority(other);
+        }
+        match (self.cluster.pod(one).started, self.cluster.pod(other).started) {
+            (Some(one), Some(other)) => one < other,
+            (Some(_), None) | (None, None) => true,
+            (None, Some(_)) => false,
+        }
     }
 
     /// `filterPodsWithPDBViolation`: those whose going would break a budget, and the others.
@@ -255,7 +269,10 @@ impl Scheduler {
 
     /// `GetEarliestPodStartTime`: of the victims of the highest priority.
     fn earliest_start(&self, victims: &[PodId]) -> SimTime {
-        victims.iter().map(|pod| self.importance(*pod)).min().map_or(SimTime::MAX, |(_, started)| started)
+        let started = |pod: &PodId| self.cluster.pod(*pod).started.unwrap_or(SimTime::MAX);
+        let priority = |pod: &PodId| self.cluster.class_of(*pod).priority;
+        let highest = victims.iter().map(priority).max();
+        victims.iter().filter(|pod| Some(priority(pod)) == highest).map(started).min().unwrap_or(SimTime::MAX)
     }
 }
 

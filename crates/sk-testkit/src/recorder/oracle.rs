@@ -12,7 +12,7 @@ use crate::fixture::OracleFixture;
 use crate::versions::Versions;
 
 /// The oracles that there are.
-pub const ORACLES: [&str; 3] = ["quantity", "cron", "smp"];
+pub const ORACLES: [&str; 4] = ["quantity", "cron", "smp", "victims"];
 
 /// Asks one oracle all its questions.
 pub fn record_oracle(oracle: &str) -> Result<OracleFixture<Value>, RecordError> {

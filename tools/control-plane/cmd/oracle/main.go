@@ -7,6 +7,7 @@
 //	oracle quantity   "1.5Gi"
 //	oracle cron       {"schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "after": "2026-03-28T00:00:00Z", "count": 3}
 //	oracle smp        {"apiVersion": "v1", "kind": "Pod", "original": {...}, "patch": {...}}
+//	oracle victims    [{"priority": 0, "started": 17}, {"priority": 0}]
 package main
 
 import (
@@ -25,6 +26,7 @@ var oracles = map[string]answerer{
 	"quantity": quantity,
 	"cron":     cronTimes,
 	"smp":      strategicMerge,
+	"victims":  sortVictims,
 }
 
 // A question is at most 1 MiB: an API server refuses objects above 1.5 MiB, and our cases are far smaller.
@@ -32,7 +34,7 @@ const maxQuestionBytes = 1 << 20
 
 func main() {
 	if len(os.Args) != 2 || oracles[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle quantity|cron|smp < questions.jsonl > answers.jsonl")
+		fmt.Fprintln(os.Stderr, "usage: oracle quantity|cron|smp|victims < questions.jsonl > answers.jsonl")
 		os.Exit(2)
 	}
 	if err := answerAll(oracles[os.Args[1]], os.Stdin, os.Stdout); err != nil {

@@ -50,6 +50,13 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
+    /// Puts a list into any order; a list of less than two has one, and nothing is drawn.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for place in (1..list.len()).rev() {
+            list.swap(place, self.below(place as u64 + 1) as usize);
+        }
+    }
+
     /// `len` characters as Kubernetes puts behind a `generateName`.
     pub fn name_suffix(&mut self, len: usize) -> String {
         let mut suffix = String::with_capacity(len);
@@ -102,6 +109,18 @@ mod tests {
         skipped.skip(1_000);
         assert_eq!((skipped.drawn(), skipped.next_u64()), (1_000, drawn.next_u64()));
         assert_eq!(skipped, drawn);
+    }
+
+    #[test]
+    fn a_shuffled_list_comes_in_every_order_about_as_often() {
+        let mut stream = Stream::new(7, "shuffle");
+        let mut seen = std::collections::BTreeMap::<[u8; 3], u32>::new();
+        for _ in 0..6_000 {
+            let mut list = [1, 2, 3];
+            stream.shuffle(&mut list);
+            *seen.entry(list).or_default() += 1;
+        }
+        assert!(seen.len() == 6 && seen.values().all(|count| (850..1150).contains(count)), "{seen:?}");
     }
 
     #[test]

@@ -475,7 +475,7 @@ const AUTOSCALER: usize = 3;
 fn processes(settings: &Settings, now: SimTime) -> [Process; 4] {
     let timing = &settings.timing;
     [
-        controllers::process(timing),
+        controllers::process(timing, settings.seed),
         scheduling::process(timing, settings, now),
         kubelet::process(timing),
         autoscaler::process(settings.clone()),

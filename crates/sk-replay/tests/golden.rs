@@ -192,17 +192,21 @@ fn workloads() -> (String, String) {
     let parallel = json!({"replicas": 6, "serviceName": "cache", "podManagementPolicy": "Parallel"});
     story.apply(0, &apps("StatefulSet", "db", &sets));
     story.apply(0, &apps("StatefulSet", "cache", &parallel));
-    story.apply(5, &json!({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": "shop"},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}},
-    }));
+    story.apply(
+        5,
+        &json!({
+            "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "db", "namespace": "shop"},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+        }),
+    );
     let careful = json!({"updateStrategy": {"rollingUpdate": {"maxUnavailable": 2}}});
     let beside = json!({"updateStrategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}}});
     story.apply(10, &apps("DaemonSet", "log", &careful));
     story.apply(10, &apps("DaemonSet", "net", &beside));
     let job = |name, more: &Value| workload("batch/v1", "Job", name, more);
     story.apply(60, &lasting(job("sums", &json!({"completions": 9, "parallelism": 3})), "40s"));
-    let indexed = json!({"completions": 5, "parallelism": 5, "completionMode": "Indexed", "ttlSecondsAfterFinished": 300});
+    let indexed =
+        json!({"completions": 5, "parallelism": 5, "completionMode": "Indexed", "ttlSecondsAfterFinished": 300});
     story.apply(70, &lasting(job("parts", &indexed), "90s"));
     let nightly = lasting(job("nightly", &json!({"completions": 2, "parallelism": 2})), "30s");
     story.apply(90, &json!({
@@ -222,7 +226,8 @@ fn workloads() -> (String, String) {
     story.apply(1400, &apps("StatefulSet", "cache", &json!({"replicas": 2, "serviceName": "cache"})));
     story.delete(1500, "apps/v1", "StatefulSet", Some("shop"), "db");
     story.delete(1800, "apps/v1", "DaemonSet", Some("shop"), "log");
-    let groups = "    a: {min: 4, max: 4, cpu: 4, memory: 16Gi}\n    b: {min: 1, max: 3, cpu: 4, memory: 16Gi, ready: 40s}\n";
+    let groups =
+        "    a: {min: 4, max: 4, cpu: 4, memory: 16Gi}\n    b: {min: 1, max: 3, cpu: 4, memory: 16Gi, ready: 40s}\n";
     (story.text(2700), scenario(groups, TIMING))
 }
 

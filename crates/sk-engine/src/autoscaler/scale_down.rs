@@ -17,7 +17,6 @@ use super::estimator::Turn;
 use super::flags::Autoscaler;
 use super::groups::Group;
 use super::rules::Rule;
-use super::scale_up::shuffle;
 use super::utilization::Utilization;
 use super::view::{NodeView, PodView, View};
 
@@ -181,7 +180,7 @@ impl Planner {
                 }
             }
         }
-        shuffle(&mut candidates, look.choice);
+        look.choice.shuffle(&mut candidates);
         if !look.flags.follows(Rule::CandidatesInAnyOrder) {
             candidates.sort_by(|(_, one), (_, other)| one.highest.total_cmp(&other.highest));
         }
@@ -305,7 +304,7 @@ impl Planner {
         let needed = look.flags.scale_down_unneeded_time.min(look.flags.scale_down_unready_time);
         let may_go = nodes.iter().any(|(_, node)| look.now.since(node.since) >= needed);
         if may_go && look.flags.follows(Rule::RemovedInAnyOrder) {
-            shuffle(&mut nodes, look.order);
+            look.order.shuffle(&mut nodes);
         }
         nodes
     }

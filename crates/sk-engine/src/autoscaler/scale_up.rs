@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
     /// Packs pods onto the nodes that are there or on their way, by priority and otherwise in any order; those left over.
     fn pack(&mut self, mut waiting: Vec<PodView>) -> Vec<PodView> {
         if self.flags.follows(Rule::PackedInAnyOrder) {
-            shuffle(&mut waiting, self.choice);
+            self.choice.shuffle(&mut waiting);
         } else {
             waiting.sort_by_key(|pod| std::cmp::Reverse((pod.requests.cpu_milli, pod.requests.memory)));
         }
@@ -579,11 +579,4 @@ fn waste(pods: &[PodView], nodes: usize, template: &Template, flags: &Autoscaler
     let free = |used: i64, total: i64| 1_000_000 - share(used, total);
     let cpu = free(used.cpu_milli, total.cpu_milli);
     cpu + if flags.follows(Rule::BothWastesCount) { free(used.memory, total.memory) } else { cpu }
-}
-
-/// In any order, by the seed of the run: cluster-autoscaler reads pods and nodes from maps.
-pub(super) fn shuffle<T>(list: &mut [T], choice: &mut Stream) {
-    for place in (1..list.len()).rev() {
-        list.swap(place, choice.below(place as u64 + 1) as usize);
-    }
 }

@@ -26,6 +26,7 @@ mod victims;
 
 use serde_json::json;
 use sk_apiserver::Object;
+use sk_core::rng::Stream;
 
 use crate::controller::Controller;
 use crate::process::Process;
@@ -49,13 +50,15 @@ const GARBAGE_WORKERS: usize = 20;
 /// `--concurrent-namespace-syncs`
 const NAMESPACE_WORKERS: usize = 10;
 
-pub(crate) fn process(timing: &Timing) -> Process {
+/// The process; a controller that leaves something to chance has a stream of its own from the run's seed.
+pub(crate) fn process(timing: &Timing, seed: u64) -> Process {
+    let stream = |name| Stream::new(seed, name);
     let deployment = Controller::new(deployment::Deployments::new(), WORKLOAD_WORKERS);
     let replica_set = Controller::new(replica_set::ReplicaSets::new(), WORKLOAD_WORKERS);
     let replication_controller =
         Controller::new(replica_set::ReplicaSets::of_replication_controllers(), WORKLOAD_WORKERS);
     let stateful_set = Controller::new(stateful_set::StatefulSets::new(), WORKLOAD_WORKERS);
-    let daemon_set = Controller::new(daemon_set::DaemonSets::new(), DAEMON_SET_WORKERS);
+    let daemon_set = Controller::new(daemon_set::DaemonSets::new(stream("daemon-set-order")), DAEMON_SET_WORKERS);
     let job = Controller::new(job::Jobs::default(), WORKLOAD_WORKERS);
     let cron_job = Controller::new(cron_job::CronJobs::default(), WORKLOAD_WORKERS);
     let ttl = Controller::new(ttl_after_finished::TtlAfterFinished, WORKLOAD_WORKERS);

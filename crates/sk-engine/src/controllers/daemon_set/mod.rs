@@ -4,8 +4,9 @@
 //! `placement` decides which nodes are eligible, `sync` what to create and delete on them, `rollout` how to update
 //! pods to a new template, `backoff` how long to keep a failed pod.
 //!
-//! Simplified: the label `pod-template-generation`, a leftover of extensions/v1beta1, is not written; nodes are
-//! visited in order of their names, where Kubernetes visits them in random order.
+//! Nodes are taken in an order that chance gives, as Kubernetes ranges over a Go map of them.
+//!
+//! Simplified: the label `pod-template-generation`, a leftover of extensions/v1beta1, is not written.
 
 mod backoff;
 mod placement;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use sk_apiserver::kinds::{DAEMON_SET, DaemonSetSpec, PodPhase};
 use sk_apiserver::{Answer, Body, Change, KindTag, Object, ObjectId, Verb, View, WatchEvent};
 use sk_core::memo::Memo;
+use sk_core::rng::Stream;
 use sk_core::{SimTime, SmolStr};
 
 use self::backoff::Backoff;
@@ -46,10 +48,12 @@ pub(crate) struct DaemonSets {
     sets: BTreeSet<ObjectId>,
     nodes: BTreeMap<SmolStr, ObjectId>,
     failures: Backoff,
+    /// In which order nodes are taken.
+    order: Stream,
 }
 
 impl DaemonSets {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(order: Stream) -> Self {
         Self {
             adoption: Adoption::new(&DAEMON_SET, KindTag::Pod),
             own_writes: OwnWrites::default(),
@@ -58,6 +62,7 @@ impl DaemonSets {
             sets: BTreeSet::new(),
             nodes: BTreeMap::new(),
             failures: Backoff::default(),
+            order,
         }
     }
 }
@@ -111,7 +116,7 @@ impl Reconciler for DaemonSets {
         let placement = self.placements.get_or_insert_with(&set.spec, |spec| Arc::new(Placement::of(spec)));
         let nodes = self.nodes.values().filter_map(|node| view.get(*node)).collect();
         let sync = Sync::new((*id, object, set), &hash, &placement, nodes, view, now);
-        sync.plan(&Revisions::of(object, view), &mut self.failures)
+        sync.plan(&Revisions::of(object, view), &mut self.failures, &mut self.order)
     }
 
     fn events(&self, id: &ObjectId, verb: Verb, answer: &Answer, view: View<'_>) -> Vec<Event> {

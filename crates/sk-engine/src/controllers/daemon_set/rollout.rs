@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sk_apiserver::Object;
 use sk_apiserver::kinds::SetStrategyType;
 use sk_core::SmolStr;
+use sk_core::rng::Stream;
 
 use super::sync::{Changes, Sync};
 
@@ -47,10 +48,10 @@ impl<'a> Sync<'a> {
     }
 
     /// The next step of a rollout.
-    pub(super) fn roll(&self) -> Changes<'a> {
+    pub(super) fn roll(&self, order: &mut Stream) -> Changes<'a> {
         match self.fenceposts() {
-            (0, unavailable) => self.replace(unavailable),
-            (surge, _) => self.put_beside(surge),
+            (0, unavailable) => self.replace(unavailable, order),
+            (surge, _) => self.put_beside(surge, order),
         }
     }
 
@@ -74,7 +75,7 @@ impl<'a> Sync<'a> {
     }
 
     /// Old pods that are not available go at once, others as long as few enough pods are missing.
-    fn replace(&self, max_unavailable: usize) -> Changes<'a> {
+    fn replace(&self, max_unavailable: usize, order: &mut Stream) -> Changes<'a> {
         let (mut unavailable, mut sick, mut candidates) = (0, Vec::new(), Vec::new());
         for (_, pods) in self.nodes_of_rollout() {
             match pods {
@@ -87,13 +88,15 @@ impl<'a> Sync<'a> {
                 OnNode::Nothing | OnNode::Both { .. } | OnNode::TooMany => unavailable += 1,
             }
         }
+        order.shuffle(&mut sick);
+        order.shuffle(&mut candidates);
         candidates.truncate(max_unavailable.saturating_sub(unavailable));
         Changes { create_on: Vec::new(), delete: sick.into_iter().chain(candidates).collect() }
     }
 
     /// New pods come at once where the old one is not available, and beside at most `max_surge` others; old ones go when
     /// the new one beside them is available.
-    fn put_beside(&self, max_surge: usize) -> Changes<'a> {
+    fn put_beside(&self, max_surge: usize, order: &mut Stream) -> Changes<'a> {
         let mut changes = Changes::default();
         let (mut surging, mut available) = (0, 0);
         let (mut candidates, mut unwanted) = (Vec::new(), Vec::new());
@@ -125,6 +128,10 @@ impl<'a> Sync<'a> {
                 }
             }
         }
+        order.shuffle(&mut changes.create_on);
+        order.shuffle(&mut changes.delete);
+        order.shuffle(&mut unwanted);
+        order.shuffle(&mut candidates);
         // Where a set moves from some nodes to others, the old ones wait until enough new ones are available.
         changes.delete.extend(unwanted.into_iter().take(available.saturating_sub(self.desired())));
         changes.create_on.extend(candidates.into_iter().take(max_surge.saturating_sub(surging)));

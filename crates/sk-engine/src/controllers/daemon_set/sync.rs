@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sk_apiserver::kinds::{DaemonSet, DaemonSetStatus, PodPhase, SetStrategyType};
 use sk_apiserver::{Body, Object, ObjectId, OwnerRef, Request, View};
+use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime, SmolStr};
 
 use super::backoff::Backoff;
@@ -69,12 +70,14 @@ impl<'a> Sync<'a> {
         Self { id, object, set, hash, placement, nodes, pods, now }
     }
 
-    pub(super) fn plan(&self, revisions: &Revisions<'_>, failures: &mut Backoff) -> Plan {
+    pub(super) fn plan(&self, revisions: &Revisions<'_>, failures: &mut Backoff, order: &mut Stream) -> Plan {
         let spec = &self.set.spec;
         let mut plan = Plan::of(revisions.bring_up(self.hash, &spec.template));
         let (mut changes, again) = self.manage(failures);
+        order.shuffle(&mut changes.create_on);
+        order.shuffle(&mut changes.delete);
         if changes.are_none() && spec.update_strategy.kind == SetStrategyType::RollingUpdate {
-            changes = self.roll();
+            changes = self.roll(order);
         }
         self.carry_out(&changes, &mut plan);
         let is_newest = |name: &str| name == revisions.name(self.hash);

@@ -47,7 +47,7 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectKey, ObjectRef, SimDuration, SimTime, SmolStr};
 
 use crate::component::{Component, Context, Timers};
-use crate::process::{EVERY_KIND, Process};
+use crate::process::Process;
 use crate::settings::Settings;
 
 pub use decisions::{Because, Choice, Decision, Resize, Trigger, Verdict};
@@ -74,6 +74,17 @@ const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 const SOFT_TAINT: &str = "DeletionCandidateOfClusterAutoscaler";
 /// `scale-down-delay-after-failure`, which failed drains were seen not to start: only a test lets it count.
 const DELAY_AFTER_FAILURE: SimDuration = SimDuration::from_mins(3);
+/// Nodes, pods and what [`beside`] reads; budgets are among the others.
+const WATCHED: &[KindTag] = &[
+    KindTag::Node,
+    KindTag::Pod,
+    KindTag::Namespace,
+    KindTag::DaemonSet,
+    KindTag::ReplicaSet,
+    KindTag::StatefulSet,
+    KindTag::ReplicationController,
+    KindTag::Other,
+];
 /// After a conflict the node is read and written again.
 const RETRY: SimDuration = SimDuration::from_millis(10);
 
@@ -170,7 +181,7 @@ impl Component for ClusterAutoscaler {
     }
 
     fn watches(&self) -> &'static [KindTag] {
-        EVERY_KIND
+        WATCHED
     }
 
     fn observe(&mut self, seen: &WatchEvent, ctx: &mut Context<'_>) {

@@ -62,6 +62,24 @@ pub struct RunRequest<'a> {
     pub longest_step: SimDuration,
 }
 
+impl<'a> RunRequest<'a> {
+    /// A replay of the trace as it is, of which nobody watches the progress.
+    pub fn new(trace: &'a Trace, window: Window, setup: &'a Setup, scenario: &'a str, name: &'a str) -> Self {
+        Self {
+            trace,
+            window,
+            setup,
+            scenario,
+            name,
+            version: env!("CARGO_PKG_VERSION"),
+            assumptions: Vec::new(),
+            overlay: Overlay::EMPTY,
+            nodes: &[],
+            longest_step: LONGEST_STEP,
+        }
+    }
+}
+
 /// Why a run did not end.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {

@@ -11,8 +11,8 @@ use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime};
 use sk_engine::api::{Object, Request};
 use sk_record::Run;
-use sk_replay::embedded::{self, RunRequest, Running};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::embedded::{RunRequest, Running};
+use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
 use sk_store::trace::{self, Trace};
 
@@ -31,7 +31,37 @@ fn deployment(name: &str, replicas: u64, cpu_milli: u64) -> Value {
     })
 }
 
-/// Deployments that grow and shrink, and bare pods that come and go.
+/// One workload of each of the other kinds; the pods of Jobs end after twenty seconds.
+fn others(number: u64, replicas: u64) -> Vec<Value> {
+    let object = |api_version: &str, kind: &str, name: &str, spec: Value| {
+        let mut object = deployment(name, replicas, 100);
+        (object["apiVersion"], object["kind"]) = (json!(api_version), json!(kind));
+        let changes = spec.as_object().cloned().unwrap_or_default();
+        let spec = object["spec"].as_object_mut().expect("a spec");
+        changes.into_iter().for_each(|(name, value)| drop(spec.insert(name, value)));
+        spec.retain(|_, value| !value.is_null());
+        object
+    };
+    let ending = json!({
+        "metadata": {"annotations": {"static.simkube.io/lifetime": "20s"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "a:1"}]},
+    });
+    let job = json!({"replicas": null, "selector": null, "completions": 4, "parallelism": 2, "template": ending});
+    let mut cron = object("batch/v1", "CronJob", "cron", json!({"replicas": null, "selector": null, "template": null}));
+    cron["spec"] = json!({"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": ending}}});
+    let mut budget = cron.clone();
+    (budget["apiVersion"], budget["kind"]) = (json!("policy/v1"), json!("PodDisruptionBudget"));
+    budget["spec"] = json!({"minAvailable": 1, "selector": {"matchLabels": {"app": "set"}}});
+    vec![
+        object("apps/v1", "StatefulSet", "set", json!({"serviceName": "set"})),
+        object("apps/v1", "DaemonSet", "daemon", json!({"replicas": null})),
+        object("batch/v1", "Job", &format!("job{number}"), job),
+        cron,
+        budget,
+    ]
+}
+
+/// Deployments that grow and shrink, other workloads, and bare pods that come and go.
 fn story(seed: u64) -> Trace {
     let mut draw = Stream::new(seed, "story");
     let mut lines = Vec::new();
@@ -39,6 +69,10 @@ fn story(seed: u64) -> Trace {
         let at = draw.below(SECONDS);
         let name = format!("d{}", draw.below(4));
         lines.push((at, format!("\"apply\":{}", deployment(&name, draw.below(10), 200 + 100 * draw.below(9)))));
+        if number % 12 == 0 {
+            let all = others(number, draw.below(5));
+            lines.extend(all.iter().map(|object| (at, format!("\"apply\":{object}"))));
+        }
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{number}"), "namespace": "load"},
             "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "300m"}}}]},
@@ -87,19 +121,9 @@ fn a_fork_goes_on_as_the_unforked_run_byte_for_byte_whatever_is_done_to_its_twin
     for seed in 1..=2 {
         let (trace, scenario) = (story(seed), Scenario::parse("s.yaml", text).expect("it is a scenario"));
         let (start, end) = trace.span().expect("it has a span");
-        let (setup, overlay) = (Setup::new(&scenario), Overlay::default());
-        let request = RunRequest {
-            trace: &trace,
-            window: Window { start, end, includes_end: true },
-            setup: &setup,
-            scenario: text,
-            name: "fork",
-            version: "0",
-            assumptions: Vec::new(),
-            overlay: &overlay,
-            nodes: &[],
-            longest_step: embedded::LONGEST_STEP,
-        };
+        let setup = Setup::new(&scenario);
+        let window = Window { start, end, includes_end: true };
+        let request = RunRequest::new(&trace, window, &setup, text, "fork");
         let temp = tempfile::tempdir().expect("a temporary folder");
         let dir = |name: &str| temp.path().join(name);
         let run_id = request.run_id().expect("the trace has a digest");
@@ -132,6 +156,12 @@ fn a_fork_goes_on_as_the_unforked_run_byte_for_byte_whatever_is_done_to_its_twin
         let unforked = files(&dir("unforked"));
         assert!(files(&dir("one")) == unforked, "seed {seed}, forked after {steps} steps: the original changed");
         assert!(files(&dir("equal")) == unforked, "seed {seed}, forked after {steps} steps: the fork went another way");
+        let kinds = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"];
+        let ran = pods(&dir("unforked"));
+        for kind in kinds {
+            let is_of = |pod: &sk_record::PodRow| pod.owner.contains(kind) && pod.started.is_some();
+            assert!(ran.iter().any(is_of), "seed {seed}: a {kind} makes pods");
+        }
         let (other, unforked) = (pods(&dir("other")), pods(&dir("unforked")));
         assert!(other.iter().any(|pod| pod.owner.ends_with("/extra")), "seed {seed}: what only the twin was asked for");
         assert!(!unforked.iter().any(|pod| pod.owner.ends_with("/extra")) && other.len() > unforked.len());

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use sk_api::Scenario;
 use sk_core::SimDuration;
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::recorded::Recorded;
 use sk_replay::setup::Setup;
 use sk_report::fidelity::Recording;
@@ -43,18 +43,8 @@ fn a_generated_cluster_comes_out_of_its_replay_as_it_was() {
     let (start, end) = trace.span().expect("it has a span");
     let window = Window { start, end, includes_end: true };
     let scenario = Scenario::parse("test.yaml", SCENARIO).expect("the scenario is well-formed");
-    let request = RunRequest {
-        trace: &trace,
-        window,
-        setup: &Setup::new(&scenario),
-        scenario: SCENARIO,
-        name: "replay",
-        version: "0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let setup = Setup::new(&scenario);
+    let request = RunRequest::new(&trace, window, &setup, SCENARIO, "replay");
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
     let staged = staged.expect("it runs");

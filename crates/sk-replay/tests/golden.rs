@@ -13,7 +13,7 @@ use sk_core::rng::Stream;
 use sk_core::{SimDuration, SimTime, StableHash};
 use sk_record::Run;
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
 use sk_store::trace::{self, Format};
 
@@ -248,18 +248,10 @@ fn run(trace: Vec<u8>, scenario: &str) -> String {
     let trace = trace::from_bytes("golden", trace).expect("the trace opens");
     let scenario = Scenario::parse("golden.yaml", scenario).expect("the scenario is well-formed");
     let (start, end) = trace.span().expect("the trace has records");
-    let request = RunRequest {
-        trace: &trace,
-        window: Window { start, end, includes_end: true },
-        setup: &Setup::new(&scenario),
-        scenario: &scenario.to_yaml(),
-        name: "golden",
-        version: "0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let setup = Setup::new(&scenario);
+    let text = scenario.to_yaml();
+    let window = Window { start, end, includes_end: true };
+    let request = RunRequest::new(&trace, window, &setup, &text, "golden");
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
     let staged = staged.expect("the replay ends");

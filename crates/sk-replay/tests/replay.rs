@@ -7,7 +7,7 @@ use sk_api::Scenario;
 use sk_core::SimTime;
 use sk_record::{DecisionRow, MissingWhy, Outcome, PodRow, RunMeta, Staged, WarningKind};
 use sk_replay::embedded::{self, RunError, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
 use sk_store::trace;
 
@@ -42,18 +42,10 @@ fn run(changes: &[(&str, &str, Value)]) -> Result<(tempfile::TempDir, Staged), R
     let scenario = "apiVersion: simkube.io/v1\nkind: Scenario\ncluster:\n  groups:\n    g: {min: 1, max: 3, cpu: 4, memory: 8Gi}\n";
     let scenario = Scenario::parse("test.yaml", scenario).expect("the test's scenario is well-formed");
     let (start, end) = (SimTime::parse_rfc3339(START).expect("a time"), trace.span().expect("records").1);
-    let request = RunRequest {
-        trace: &trace,
-        window: Window { start, end, includes_end: true },
-        setup: &Setup::new(&scenario),
-        scenario: &scenario.to_yaml(),
-        name: "test",
-        version: "0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let setup = Setup::new(&scenario);
+    let text = scenario.to_yaml();
+    let window = Window { start, end, includes_end: true };
+    let request = RunRequest::new(&trace, window, &setup, &text, "test");
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()))?;
     Ok((dir, staged))

@@ -8,7 +8,7 @@ use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
 use sk_record::{NodeRow, PodRow, RunMeta};
 use sk_replay::embedded::{self, RunError, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
 use sk_store::trace;
 
@@ -56,18 +56,10 @@ fn try_run(trace: &str, scenario: &str, from: i64) -> Result<Ran, RunError> {
     let trace = trace::from_bytes("test", trace.to_owned().into_bytes()).expect("the test's trace opens");
     let scenario = format!("apiVersion: simkube.io/v1\nkind: Scenario\n{scenario}");
     let scenario = Scenario::parse("test.yaml", &scenario).expect("the test's scenario is well-formed");
-    let request = RunRequest {
-        trace: &trace,
-        window: Window { start: at(from), end: at(120), includes_end: true },
-        setup: &Setup::new(&scenario),
-        scenario: &scenario.to_yaml(),
-        name: "test",
-        version: "0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let setup = Setup::new(&scenario);
+    let text = scenario.to_yaml();
+    let window = Window { start: at(from), end: at(120), includes_end: true };
+    let request = RunRequest::new(&trace, window, &setup, &text, "test");
     let dir = tempfile::tempdir().expect("there is room for a temporary folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()))?;
     let run = staged.run().expect("its record opens");

@@ -8,7 +8,7 @@ use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
 use sk_record::{AutoscalerRow, Decided, EndedBy, EventRow, NodeRow, PodRow, RunMeta};
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::scheduler;
 use sk_replay::setup::Setup;
 use sk_replay::timeline::Timeline;
@@ -90,18 +90,9 @@ fn run(objects: &[(i64, Value)], scenario: &str) -> Ran {
     let window = Window { start: start(), end: start() + SimDuration::from_mins(60), includes_end: true };
     let timeline = Timeline::of(&scenario, window, start()).unwrap_or_else(|error| panic!("{error}"));
     let scheduler = scheduler::of(&scenario).expect("the test's scheduler is well-formed");
-    let request = RunRequest {
-        trace: &trace,
-        window,
-        setup: &Setup::new(&scenario).with_scheduler(scheduler).with_timeline(timeline),
-        scenario: &scenario.to_yaml(),
-        name: "test",
-        version: "0.0.0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let setup = Setup::new(&scenario).with_scheduler(scheduler).with_timeline(timeline);
+    let text = scenario.to_yaml();
+    let request = RunRequest::new(&trace, window, &setup, &text, "test");
     let dir = tempfile::tempdir().expect("a folder");
     let staged = embedded::run(&request, &dir.path().join("run"), &mut |_| ControlFlow::Continue(()));
     let staged = staged.unwrap_or_else(|error| panic!("{error}"));

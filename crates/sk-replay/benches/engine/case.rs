@@ -13,8 +13,12 @@ pub(crate) struct Case {
     pub(crate) pods: u64,
     /// About so many live at the same time.
     pub(crate) live: u64,
-    /// Pods of one Deployment; 0: bare pods.
+    /// Pods of one Deployment, or StatefulSet; 0: bare pods.
     pub(crate) per_deployment: u64,
+    /// Are they pods of StatefulSets, one after the other?
+    pub(crate) is_stateful: bool,
+    /// Has every Deployment a PodDisruptionBudget?
+    pub(crate) has_budgets: bool,
     /// Seconds between two scans of the autoscaler.
     pub(crate) scan_secs: i64,
     /// Does a pod ask for more than half a node?
@@ -24,7 +28,7 @@ pub(crate) struct Case {
 const NEVER: i64 = 1_000_000;
 
 impl Case {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self {
             name: "deployments",
             title: "1,000 nodes, 1,000 Deployments × 100 pods",
@@ -32,6 +36,8 @@ impl Case {
             pods: 100_000,
             live: 100_000,
             per_deployment: 100,
+            is_stateful: false,
+            has_budgets: false,
             scan_secs: NEVER,
             one_per_node: false,
         },
@@ -42,6 +48,8 @@ impl Case {
             pods: 100_000,
             live: 25_000,
             per_deployment: 0,
+            is_stateful: false,
+            has_budgets: false,
             scan_secs: NEVER,
             one_per_node: false,
         },
@@ -52,6 +60,8 @@ impl Case {
             pods: 150_000,
             live: 37_500,
             per_deployment: 0,
+            is_stateful: false,
+            has_budgets: false,
             scan_secs: NEVER,
             one_per_node: false,
         },
@@ -62,6 +72,8 @@ impl Case {
             pods: 100_000,
             live: 25_000,
             per_deployment: 0,
+            is_stateful: false,
+            has_budgets: false,
             scan_secs: NEVER,
             one_per_node: false,
         },
@@ -72,6 +84,8 @@ impl Case {
             pods: 20_000,
             live: 20_000,
             per_deployment: 0,
+            is_stateful: false,
+            has_budgets: false,
             scan_secs: NEVER,
             one_per_node: false,
         },
@@ -82,16 +96,40 @@ impl Case {
             pods: 20_000,
             live: 20_000,
             per_deployment: 0,
+            is_stateful: false,
+            has_budgets: false,
             scan_secs: 10,
             one_per_node: false,
         },
         Self::one_per_node("one-per-node-500", "500 nodes, one bare pod on each", 500),
         Self::one_per_node("one-per-node-4k", "4,000 nodes, one bare pod on each", 4_000),
+        Self::of_one("one-deployment", "200 nodes, one Deployment × 10,000 pods", 10_000),
+        Self { has_budgets: true, ..Self::of_one("one-budget", "the same under a PodDisruptionBudget", 10_000) },
+        Self {
+            is_stateful: true,
+            ..Self::of_one("one-stateful-set", "200 nodes, one StatefulSet × 2,000 pods, in order", 2_000)
+        },
     ];
+
+    /// All pods of one workload.
+    const fn of_one(name: &'static str, title: &'static str, pods: u64) -> Self {
+        Self {
+            name,
+            title,
+            nodes: 200,
+            pods,
+            live: pods,
+            per_deployment: pods,
+            is_stateful: false,
+            has_budgets: false,
+            scan_secs: NEVER,
+            one_per_node: false,
+        }
+    }
 
     const fn one_per_node(name: &'static str, title: &'static str, nodes: u32) -> Self {
         let pods = nodes as u64;
-        Self { name, title, nodes, pods, live: pods, per_deployment: 0, scan_secs: NEVER, one_per_node: true }
+        Self { nodes, per_deployment: 0, one_per_node: true, ..Self::of_one(name, title, pods) }
     }
 
     pub(crate) fn find(name: &str) -> Option<Self> {
@@ -102,6 +140,7 @@ impl Case {
     pub(crate) fn shrunk(mut self, by: u64) -> Self {
         self.pods /= by;
         self.live /= by;
+        self.per_deployment = self.per_deployment.min(self.pods);
         if self.one_per_node {
             self.nodes /= u32::try_from(by).unwrap();
         }

@@ -11,7 +11,7 @@ use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
 use sk_record::Staged;
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
 use sk_report::html::Asked;
 use sk_report::{Analysis, Judgement, Terms};
@@ -31,7 +31,11 @@ pub(crate) fn write_trace(case: &Case, folder: &Path) {
     let mut lines: Vec<(i64, String)> = Vec::new();
     if let Some(deployments) = case.pods.checked_div(case.per_deployment) {
         for number in 0..deployments {
-            lines.push((i64::try_from(number * 1000).unwrap(), format!("\"apply\":{}", deployment(case, number))));
+            let at = i64::try_from(number * 1000).unwrap();
+            lines.push((at, format!("\"apply\":{}", workload(case, number))));
+            if case.has_budgets {
+                lines.push((at, format!("\"apply\":{}", budget(number))));
+            }
         }
     } else {
         for number in 0..case.pods {
@@ -62,11 +66,20 @@ pub(crate) fn write_trace(case: &Case, folder: &Path) {
     trace::convert(&trace, Format::Native, file).unwrap();
 }
 
-fn deployment(case: &Case, number: u64) -> serde_json::Value {
+fn budget(number: u64) -> serde_json::Value {
+    let name = format!("web-{number}");
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name, "namespace": "load"},
+        "spec": {"maxUnavailable": "10%", "selector": {"matchLabels": {"app": name}}},
+    })
+}
+
+fn workload(case: &Case, number: u64) -> serde_json::Value {
     let name = format!("web-{number}");
     let (cpu, memory) = case.size(number);
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "load"},
+    let kind = if case.is_stateful { "StatefulSet" } else { "Deployment" };
+    let mut workload = json!({
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "load"},
         "spec": {
             "replicas": case.per_deployment, "selector": {"matchLabels": {"app": name}},
             "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{
@@ -74,7 +87,11 @@ fn deployment(case: &Case, number: u64) -> serde_json::Value {
                 "resources": {"requests": {"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")}},
             }]}},
         },
-    })
+    });
+    if case.is_stateful {
+        workload["spec"]["serviceName"] = json!(name);
+    }
+    workload
 }
 
 fn scenario(case: &Case) -> Scenario {
@@ -98,18 +115,10 @@ pub(crate) fn run(case: &Case, folder: &Path) {
 
 pub(crate) fn simulate(trace: &Trace, scenario: &Scenario, name: &str, out: &Path) -> Staged {
     let (start, end) = trace.span().unwrap();
-    let request = RunRequest {
-        trace,
-        window: Window { start, end, includes_end: true },
-        setup: &Setup::new(scenario),
-        scenario: &scenario.to_yaml(),
-        name,
-        version: "0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let setup = Setup::new(scenario);
+    let text = scenario.to_yaml();
+    let window = Window { start, end, includes_end: true };
+    let request = RunRequest::new(trace, window, &setup, &text, name);
     embedded::run(&request, out, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 

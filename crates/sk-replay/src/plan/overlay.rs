@@ -24,6 +24,11 @@ pub struct Overlay {
     added: BTreeSet<Place>,
 }
 
+impl Overlay {
+    /// The one without objects.
+    pub const EMPTY: &Self = &Self { objects: BTreeMap::new(), added: BTreeSet::new() };
+}
+
 /// The name of an object in any API version.
 type Place = (SmolStr, SmolStr, ObjectKey);
 

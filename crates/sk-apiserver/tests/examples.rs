@@ -75,11 +75,8 @@ const SELECTORS: [(&str, &str); 3] = [
 ];
 
 /// What does not come back, by kind and the beginning of the path, and why.
-const LOST: &[(&str, &str, &str)] = &[
-    ("core.v1.Pod", "/status/containerStatuses", "made anew from when the containers started and ended"),
-    ("core.v1.Pod", "/status/initContainerStatuses", "made anew from when the containers started and ended"),
-    ("core.v1.Namespace", "/metadata/deletionGracePeriodSeconds", "a namespace ends when it is empty"),
-];
+const LOST: &[(&str, &str, &str)] =
+    &[("core.v1.Namespace", "/metadata/deletionGracePeriodSeconds", "a namespace ends when it is empty")];
 
 /// What a new object gets that its client did not send, by kind and the beginning of the path, and from whom.
 const ADMITTED: &[(&str, &str, &str)] = &[

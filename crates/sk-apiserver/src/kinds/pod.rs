@@ -165,8 +165,8 @@ impl PodPhase {
     }
 }
 
-/// A pod's status. Container statuses are derived from it when a client asks for JSON: in a simulation all containers
-/// of a pod start and end together.
+/// A pod's status. Container statuses are derived from it when a client asks for JSON, because in a simulation all containers
+/// of a pod start and end together; those that a client wrote come back as long as they tell the same.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodStatus {
     /// Where it is in its life.
@@ -336,31 +336,70 @@ struct PodStatusJson {
 }
 
 fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
-    let json: PodStatusJson = read(value)?;
-    let times = |pointers: &[&str]| {
-        let texts =
-            json.container_statuses.iter().flat_map(|status| pointers.iter().filter_map(|at| status.pointer(at)));
-        texts.filter_map(|text| SimTime::parse_rfc3339(text.as_str()?).ok()).collect::<Vec<_>>()
-    };
-    let started = times(&["/state/running/startedAt", "/state/terminated/startedAt"]).into_iter().min();
-    let finished = times(&["/state/terminated/finishedAt"]).into_iter().max();
-    let numbers = |at: &str| json.container_statuses.iter().filter_map(|status| status.pointer(at)?.as_i64()).max();
-    let number = |at: &str| numbers(at).and_then(|number| i32::try_from(number).ok()).unwrap_or(0);
-    let (exit_code, restarts) = (number("/state/terminated/exitCode"), number("/restartCount"));
+    let mut json: PodStatusJson = read(value)?;
+    let Run { started, finished, exit_code, restarts, last_run } = Run::read(&json.container_statuses, json.phase);
+    if !json.container_statuses.is_empty() {
+        json.rest.insert(CONTAINER_STATUSES.to_owned(), Value::Array(json.container_statuses));
+    }
     let why = Why { reason: json.reason, message: json.message, ..Why::default() };
     Ok(PodStatus {
         phase: json.phase,
         conditions: json.conditions,
         start_time: json.start_time,
         started,
-        finished: finished.filter(|_| json.phase.is_final()),
+        finished,
         exit_code,
         restarts,
-        last_run: read_last_run(&json.container_statuses).map(Arc::new),
+        last_run: last_run.map(Arc::new),
         nominated_node_name: Some(json.nominated_node_name).filter(|node| !node.is_empty()),
         why: (why != Why::default()).then(|| Arc::new(why)),
         rest: (!json.rest.is_empty()).then(|| Arc::new(json.rest)),
     })
+}
+
+/// The parts of a status that are derived from [`Run`], unless a client wrote them.
+const CONTAINER_STATUSES: &str = "containerStatuses";
+const INIT_CONTAINER_STATUSES: &str = "initContainerStatuses";
+
+/// What is kept of container statuses: when containers started and ended, all of a pod together.
+#[derive(PartialEq)]
+struct Run {
+    started: Option<SimTime>,
+    finished: Option<SimTime>,
+    exit_code: i32,
+    restarts: i32,
+    last_run: Option<LastRun>,
+}
+
+impl Run {
+    fn of(status: &PodStatus) -> Self {
+        let PodStatus { started, finished, exit_code, restarts, .. } = *status;
+        Self { started, finished, exit_code, restarts, last_run: status.last_run.as_deref().copied() }
+    }
+
+    fn read(statuses: &[Value], phase: PodPhase) -> Self {
+        let times = |pointers: &[&str]| {
+            let texts = statuses.iter().flat_map(|status| pointers.iter().filter_map(|at| status.pointer(at)));
+            texts.filter_map(|text| SimTime::parse_rfc3339(text.as_str()?).ok()).collect::<Vec<_>>()
+        };
+        let finished = times(&["/state/terminated/finishedAt"]).into_iter().max();
+        let numbers = |at: &str| statuses.iter().filter_map(|status| status.pointer(at)?.as_i64()).max();
+        let number = |at: &str| numbers(at).and_then(|number| i32::try_from(number).ok()).unwrap_or(0);
+        Self {
+            started: times(&["/state/running/startedAt", "/state/terminated/startedAt"]).into_iter().min(),
+            finished: finished.filter(|_| phase.is_final()),
+            exit_code: number("/state/terminated/exitCode"),
+            restarts: number("/restartCount"),
+            last_run: read_last_run(statuses),
+        }
+    }
+}
+
+/// Are the container statuses still those that a client wrote? They are not once the kubelet has changed what they say.
+fn has_written_statuses(status: &PodStatus) -> bool {
+    let Some(rest) = status.rest.as_deref() else { return false };
+    let written = rest.get(CONTAINER_STATUSES).and_then(Value::as_array);
+    written.is_some_and(|written| Run::read(written, status.phase) == Run::of(status))
 }
 
 /// How the first container that was started again had ended.
@@ -390,12 +429,40 @@ fn write_status(pod: &Pod) -> Value {
     if let Some(time) = status.start_time {
         fields.insert("startTime".into(), time.to_rfc3339_secs().into());
     }
-    if let Some(started) = status.started {
+    let is_written = has_written_statuses(status);
+    if let Some(started) = status.started.filter(|_| !is_written) {
         if !pod.spec.init_containers.is_empty() {
-            fields.insert("initContainerStatuses".into(), container_statuses::of_init(pod, started));
+            fields.insert(INIT_CONTAINER_STATUSES.into(), container_statuses::of_init(pod, started));
         }
-        fields.insert("containerStatuses".into(), container_statuses::of_main(pod, started));
+        fields.insert(CONTAINER_STATUSES.into(), container_statuses::of_main(pod, started));
     }
-    fields.extend(status.rest.as_deref().cloned().unwrap_or_default());
+    let rest = status.rest.iter().flat_map(|rest| rest.iter());
+    let is_shown = |name: &str| is_written || ![CONTAINER_STATUSES, INIT_CONTAINER_STATUSES].contains(&name);
+    fields.extend(rest.filter(|(name, _)| is_shown(name)).map(|(name, value)| (name.clone(), value.clone())));
     Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn container_statuses_come_back_as_they_were_written_until_the_kubelet_changes_what_they_say() {
+        let written = json!([{
+            "name": "main", "ready": true, "restartCount": 2, "image": "a:1", "imageID": "a@sha256:1",
+            "state": {"running": {"startedAt": "2026-01-05T09:00:00Z"}},
+        }]);
+        let Value::Object(mut fields) = json!({
+            "spec": {"containers": [{"name": "main", "image": "a:1"}]},
+            "status": {"phase": "Running", "containerStatuses": written},
+        }) else {
+            unreachable!("an object was written")
+        };
+        let mut pod = Pod::read(&mut fields).unwrap();
+        assert_eq!(write_status(&pod)[CONTAINER_STATUSES], written);
+        pod.status.restarts = 3;
+        let derived = write_status(&pod);
+        assert_eq!(derived[CONTAINER_STATUSES][0]["restartCount"], 3);
+        assert_eq!(derived[CONTAINER_STATUSES][0].get("imageID"), Some(&json!("")));
+    }
 }

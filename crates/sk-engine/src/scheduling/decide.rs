@@ -103,7 +103,9 @@ impl KubeScheduler {
         if victims.is_empty() {
             return;
         }
-        let losers = cluster.nominations_below(pod, node);
+        // Of those whose status is not known to name a node, nothing is cleared (`clearNominatedNodeName`).
+        let mut losers = cluster.nominations_below(pod, node);
+        losers.retain(|loser| cluster.pod(*loser).nominated.is_some());
         self.queue.set_preempting(pod, true);
         let losers: Vec<_> = losers.into_iter().filter_map(|loser| self.object_of(loser, ctx)).collect();
         for loser in losers {

@@ -154,20 +154,20 @@ impl KubeScheduler {
         self.nomination_seen(known.pod, class, pod, ctx.now);
     }
 
-    /// `status.nominatedNodeName` as the API server has it (`backend/queue/nominator.go`, `UpdateNominatedPod`).
+    /// `status.nominatedNodeName` as the API server has it (`backend/queue/nominator.go`, `UpdateNominatedPod`). A node that
+    /// stands there counts, even if the scheduler has another in mind by now; without one before and after, what it has in
+    /// mind stays.
     fn nomination_seen(&mut self, id: PodId, class: ClassId, pod: &Pod, now: SimTime) {
         let cluster = &mut self.library.cluster;
         let (before, after) = (cluster.pod(id).nominated, pod.status.nominated_node_name.as_ref());
         let after = after.map(|node| cluster.slot(node));
-        if before == after {
-            return;
-        }
         match after {
             Some(node) => cluster.nominate(id, node),
-            None => drop(cluster.withdraw(id)),
+            None if before.is_some() => drop(cluster.withdraw(id)),
+            None => return,
         }
         cluster.update_pod(id, |pod| pod.nominated = after);
-        if before.is_some() {
+        if before.is_some() && before != after {
             self.nomination_gone(class, now);
         }
     }

@@ -20,6 +20,9 @@ pub(crate) struct Index<K> {
     entries: Keyed<K, Ids>,
     /// Entries that no longer hold, oldest first: since which version.
     retired: VecDeque<(u64, K, ObjectId)>,
+    /// How often an entry was made or retired.
+    #[cfg(test)]
+    pub(crate) written: usize,
 }
 
 /// The objects of one key, in order.
@@ -68,17 +71,30 @@ impl Ids {
 
 impl<K> Default for Index<K> {
     fn default() -> Self {
-        Self { entries: Keyed::default(), retired: VecDeque::new() }
+        Self {
+            entries: Keyed::default(),
+            retired: VecDeque::new(),
+            #[cfg(test)]
+            written: 0,
+        }
     }
 }
 
 impl<K: Hash + Eq + Clone> Index<K> {
     pub(crate) fn insert(&mut self, key: &K, id: ObjectId) {
+        #[cfg(test)]
+        {
+            self.written += 1;
+        }
         self.entries.or_insert_with(key, || Ids::Few(Vec::new())).insert(id);
     }
 
     /// The entry holds no longer, since `version`.
     pub(crate) fn retire(&mut self, key: K, id: ObjectId, version: u64) {
+        #[cfg(test)]
+        {
+            self.written += 1;
+        }
         self.retired.push_back((version, key, id));
     }
 

@@ -422,4 +422,35 @@ mod tests {
         assert_eq!(find(&store, "b"), Some(old), "then it is");
         assert_eq!(find(&store, "a"), Some(new));
     }
+
+    #[test]
+    fn an_index_is_untouched_by_changes_of_what_it_does_not_index() {
+        let owner = |uid: &str| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "set", "uid": uid, "controller": true}]);
+        let pod = |label: &str, owners: serde_json::Value, node: Option<&str>| {
+            let mut json = json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "n", "labels": {"l": label}, "ownerReferences": owners},
+                "spec": {"containers": [{"name": "main", "image": "a:1"}]},
+            });
+            json["spec"]["nodeName"] = json!(node);
+            Object::from_json(json).unwrap()
+        };
+        let (one, other) = ("00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002");
+        let mut store = Store::default();
+        let mut id = None;
+        let mut written = Vec::new();
+        for object in [
+            pod("a", owner(one), None),
+            pod("b", owner(one), None),
+            pod("b", owner(one), Some("node")),
+            pod("c", owner(one), Some("node")),
+            pod("c", owner(other), Some("node")),
+            pod("d", json!([]), Some("node")),
+        ] {
+            store.commit(SimTime::EPOCH, id, object);
+            id = store.ids().next();
+            written.push([store.by_owner.written, store.pods_by_node.written, store.orphans.written]);
+        }
+        assert_eq!(written, [[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0], [3, 1, 0], [4, 1, 1]]);
+    }
 }

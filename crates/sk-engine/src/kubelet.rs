@@ -9,7 +9,7 @@
 
 mod admission;
 mod containers;
-mod said;
+mod events;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -255,7 +255,7 @@ impl Kubelets {
             let grace = object.meta.deletion.map_or(0, |deletion| deletion.grace_secs);
             let takes = self.termination.min(SimDuration::from_secs(grace));
             let stops = if must_tell(object) { StepKind::PodStops } else { StepKind::PodGoes };
-            ctx.tell(|_| said::killing(object));
+            ctx.tell(|_| events::killing(object));
             self.later(ctx, ctx.now + takes, event, stops);
         }
         let was_bound = was(|before| before.pod().is_some_and(|pod| pod.node_name.is_some()));
@@ -282,7 +282,7 @@ impl Kubelets {
         if pod.status.is_waiting() && before.is_some_and(|before| !before.status.is_waiting()) {
             let wait = containers::backoff(pod);
             if wait > SimDuration::ZERO {
-                ctx.tell(|_| said::backing_off(object));
+                ctx.tell(|_| events::backing_off(object));
             }
             self.later(ctx, pod.status.finished.unwrap_or(ctx.now) + wait, event, StepKind::PodRestarts);
         }
@@ -306,7 +306,7 @@ impl Kubelets {
         let Some(request) = object.and_then(|object| request(object, step.kind, refusal.clone(), ctx.now)) else {
             return;
         };
-        ctx.tell(|_| object.zip(refusal).map(|(object, why)| said::rejected(object, &why)));
+        ctx.tell(|_| object.zip(refusal).map(|(object, why)| events::rejected(object, &why)));
         ctx.send(self.sent.add(step), request);
     }
 }

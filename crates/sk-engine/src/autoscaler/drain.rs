@@ -5,8 +5,8 @@ use serde_json::Value;
 use sk_apiserver::Object;
 use sk_core::{SimDuration, SimTime, SmolStr};
 
-use super::beside::{Allowance, Beside, listed};
 use super::flags::Autoscaler;
+use super::listers::{Allowance, Listers, listed};
 use super::rules::Rule;
 
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
@@ -33,7 +33,7 @@ pub(super) enum Drainability {
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) flags: &'a Autoscaler,
-    pub(super) beside: &'a Beside,
+    pub(super) listers: &'a Listers,
     pub(super) now: SimTime,
 }
 
@@ -107,7 +107,7 @@ impl Rules<'_> {
     }
 
     fn has_too_few_replicas(&self, pod: &Object) -> bool {
-        let wanted = pod.controller().and_then(|owner| self.beside.replicas(owner.uid));
+        let wanted = pod.controller().and_then(|owner| self.listers.replicas(owner.uid));
         self.flags.min_replica_count > 0 && wanted.is_some_and(|wanted| wanted < self.flags.min_replica_count)
     }
 

@@ -6,26 +6,26 @@
 //! |---|---|
 //! | this one | the component: reads the cluster, runs loops, sends requests |
 //! | `schedule`, `quiet` | when a loop runs, and when it cannot find anything new |
-//! | `view`, `beside` | the autoscaler's snapshot of the cluster, updated change by change |
+//! | `view`, `listers` | the autoscaler's snapshot of the cluster, updated change by change |
 //! | `hopeless` | pod classes that fit on no node, from loop to loop |
 //! | `template`, `filters`, `estimator`, `expander`, `price`, `similar`, `refusals`, `scale_up` | which group grows and by how much: pure |
 //! | `utilization`, `drain`, `scale_down` | which nodes are unneeded and which to remove now: pure |
 //! | `removal` | the steps of removing a node |
-//! | `failing` | groups that fail to create nodes, and their backoff |
+//! | `cluster_state` | groups that fail to create nodes, and their backoff |
 //! | `flags`, `rules`, `decisions` | flags, observed rules by name, recorded decisions |
 //!
 //! Not modelled: the grpc expander, provisioning requests, and what `sk_api` lists as such.
 
-mod beside;
+mod cluster_state;
 mod decisions;
 mod drain;
 mod estimator;
 mod expander;
-mod failing;
 mod filters;
 mod flags;
 mod groups;
 mod hopeless;
+mod listers;
 mod price;
 mod quiet;
 mod refusals;
@@ -57,9 +57,9 @@ pub use groups::new_node;
 pub use rules::Rule;
 pub use utilization::Utilization;
 
+use cluster_state::ClusterState;
 use decisions::Decisions;
 use estimator::Turn;
-use failing::Failing;
 use groups::Group;
 use quiet::Quiet;
 use removal::{EVICTION_RETRY, EVICTION_TIME, Mark, Next, Removals};
@@ -74,7 +74,7 @@ const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 const SOFT_TAINT: &str = "DeletionCandidateOfClusterAutoscaler";
 /// `scale-down-delay-after-failure`, which failed drains were seen not to start: only a test lets it count.
 const DELAY_AFTER_FAILURE: SimDuration = SimDuration::from_mins(3);
-/// Nodes, pods and what [`beside`] reads; budgets are among the others.
+/// Nodes, pods and what [`listers`] reads; budgets are among the others.
 const WATCHED: &[KindTag] = &[
     KindTag::Node,
     KindTag::Pod,
@@ -103,7 +103,7 @@ pub(crate) fn process(settings: Settings) -> Process {
         turn: Turn::default(),
         planner: Planner::default(),
         removals: Removals::default(),
-        failing: Failing::default(),
+        cluster_state: ClusterState::default(),
         asked: BTreeMap::new(),
         last_added: BTreeMap::new(),
         last_deleted: BTreeMap::new(),
@@ -133,7 +133,7 @@ struct ClusterAutoscaler {
     turn: Turn,
     planner: Planner,
     removals: Removals,
-    failing: Failing,
+    cluster_state: ClusterState,
     /// Nodes that were asked for and have not been seen yet, with their groups.
     asked: BTreeMap<SmolStr, usize>,
     /// When each group was last enlarged.
@@ -228,7 +228,7 @@ impl Component for ClusterAutoscaler {
         match (self.sent.remove(&tag), answer) {
             (Some(Sent::Node(name)), Err(error)) => {
                 if let Some(group) = self.asked.remove(&name) {
-                    self.failing.refused(group, error.to_string());
+                    self.cluster_state.refused(group, error.to_string());
                 }
             }
             (Some(Sent::Mark(node, mark)), Err(error)) if error.reason == Reason::Conflict => {
@@ -248,7 +248,7 @@ impl Component for ClusterAutoscaler {
 
     fn stock_out(&mut self, group: &str, until: SimTime) {
         if let Some(group) = self.groups.iter().position(|known| known.settings.name == group) {
-            self.failing.stock_out(group, until);
+            self.cluster_state.stock_out(group, until);
             self.quiet = None;
         }
     }
@@ -323,7 +323,7 @@ impl ClusterAutoscaler {
         let starting = self.view.nodes.values().filter(|node| node.ready.is_none() && comes(node.created));
         let awaited: BTreeSet<usize> =
             starting.filter_map(|node| node.group).chain(self.asked.values().copied()).collect();
-        for failure in self.failing.notice(|group| awaited.contains(&group), &self.flags, now) {
+        for failure in self.cluster_state.notice(|group| awaited.contains(&group), &self.flags, now) {
             let group = self.groups[failure.group].settings.name.clone();
             let event = failure.why.event(&group);
             self.decisions.push(now, trigger, Verdict::ScaleUpFailed { group, event });
@@ -353,7 +353,7 @@ impl ClusterAutoscaler {
             (&mut self.view, &self.groups),
             (&self.flags, ctx.now),
             (&mut self.choice, &mut self.turn),
-            (&self.asked, &self.failing, &self.decisions.told),
+            (&self.asked, &self.cluster_state, &self.decisions.told),
         );
         let mut found = search.run(&draining, listed_until);
         if found.rounds.is_empty() && self.flags.enforce_node_group_min_size {
@@ -428,7 +428,7 @@ impl ClusterAutoscaler {
 
     fn grow(&mut self, group: usize, resize: &Resize, ctx: &mut Context<'_>) {
         self.last_added.insert(group, ctx.now);
-        if !self.failing.ask(group, resize.to - resize.from, ctx.now) {
+        if !self.cluster_state.ask(group, resize.to - resize.from, ctx.now) {
             return;
         }
         for _ in resize.from..resize.to {
@@ -580,7 +580,7 @@ impl ClusterAutoscaler {
         ];
         let late = self.view.nodes.values().filter(|node| node.ready.is_none());
         let late = late.map(|node| node.created + self.flags.max_node_startup_time).min();
-        let failing = self.failing.next_interest(&self.flags, now);
+        let failing = self.cluster_state.next_interest(&self.flags, now);
         let moments = cooldowns.into_iter().flatten().chain(late).chain(failing).filter(|at| *at > now);
         let quiet_until = moments.chain(self.planner.next_interest(&self.flags, now)).min();
         self.schedule.by_timer(now, quiet_until)

@@ -39,7 +39,7 @@ impl ClusterAutoscaler {
             None => node.created + self.flags.max_node_startup_time,
         });
         let pods = self.view.pending.values().flat_map(|pod| scale_up::moments(pod, &self.flags));
-        let moments = nodes.chain(pods).filter(|at| *at > now).chain(self.failing.next_change(&self.flags, now));
+        let moments = nodes.chain(pods).filter(|at| *at > now).chain(self.cluster_state.next_change(&self.flags, now));
         let until = moments.chain([tried_again]).min().unwrap_or(SimTime::MAX);
         Some(Quiet { changes: self.view.changes(), draws: self.choice.drawn() - drawn, until })
     }

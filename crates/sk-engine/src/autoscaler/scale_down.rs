@@ -11,11 +11,11 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::{NodeId, PodId};
 
-use super::beside::Allowance;
 use super::drain::{Drainability, Rules};
 use super::estimator::Turn;
 use super::flags::Autoscaler;
 use super::groups::Group;
+use super::listers::Allowance;
 use super::rules::Rule;
 use super::utilization::Utilization;
 use super::view::{NodeView, PodView, View};
@@ -202,7 +202,7 @@ impl Planner {
         }
         let limit = self.limit(look.flags);
         let until = look.now + look.flags.unremovable_node_recheck_timeout;
-        let budgets = look.view.beside.clone();
+        let budgets = look.view.listers.clone();
         let mut allowance = budgets.allowance();
         let mut open: Vec<NodeId> = look.view.open().map(|node| node.id).collect();
         let mut found = BTreeMap::new();
@@ -355,12 +355,12 @@ impl Look<'_> {
     }
 
     fn rules(&self) -> Rules<'_> {
-        Rules { flags: self.flags, beside: &self.view.beside, now: self.now }
+        Rules { flags: self.flags, listers: &self.view.listers, now: self.now }
     }
 
     /// Is there no pod on it that would have to move or keeps it?
     pub(super) fn is_empty(&self, node: &NodeView) -> bool {
-        let (rules, allowance) = (self.rules(), self.view.beside.allowance());
+        let (rules, allowance) = (self.rules(), self.view.listers.allowance());
         let mut pods = node.pods().filter(|pod| !pod.expendable);
         let on_it = self.view.what_if.cluster.pods_on(node.id).len();
         let of_it = node.pods().filter(|pod| !pod.expendable).count();

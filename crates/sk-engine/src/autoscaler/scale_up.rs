@@ -10,10 +10,10 @@ use sk_core::rng::Stream;
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr};
 use sk_scheduler::{ClassId, NodeId};
 
+use super::cluster_state::ClusterState;
 use super::decisions::{Because, Choice, Resize, Told};
 use super::estimator::{Alike, Turn, estimate, share};
 use super::expander::{self, Offer};
-use super::failing::Failing;
 use super::flags::{Autoscaler, Expander};
 use super::groups::Group;
 use super::hopeless::Tries;
@@ -114,12 +114,12 @@ impl<'a> Search<'a> {
         (view, groups): (&'a mut View, &'a [Group]),
         (flags, now): (&'a Autoscaler, SimTime),
         (choice, turn): (&'a mut Stream, &'a mut Turn),
-        (asked, failing, told): (&'a BTreeMap<SmolStr, usize>, &Failing, &'a Told),
+        (asked, state, told): (&'a BTreeMap<SmolStr, usize>, &ClusterState, &'a Told),
     ) -> Self {
         let mut sizes = view.sizes();
         asked.values().for_each(|group| sizes[*group] += 1);
-        let backed_off = failing.backed_off(now);
-        let sick = sick(view, &sizes, failing, flags);
+        let backed_off = state.backed_off(now);
+        let sick = sick(view, &sizes, state, flags);
         let (templates, upcoming) = (Vec::new(), Vec::new());
         let chance = false;
         Self {
@@ -540,12 +540,12 @@ pub(super) fn moments(pod: &PodView, flags: &Autoscaler) -> impl Iterator<Item =
 }
 
 /// Groups of which too many nodes are not ready, and not because they are new (`IsNodeGroupHealthy`).
-fn sick(view: &View, sizes: &[usize], failing: &Failing, flags: &Autoscaler) -> BTreeSet<usize> {
+fn sick(view: &View, sizes: &[usize], state: &ClusterState, flags: &Autoscaler) -> BTreeSet<usize> {
     let mut ready = vec![0; sizes.len()];
     let nodes = view.nodes.values().filter(|node| node.ready.is_some());
     nodes.filter_map(|node| node.group).for_each(|group| ready[group] += 1);
     let is_sick = |group: &usize| {
-        let missing = sizes[*group].saturating_sub(failing.awaited(*group)).saturating_sub(ready[*group]);
+        let missing = sizes[*group].saturating_sub(state.awaited(*group)).saturating_sub(ready[*group]);
         missing > flags.ok_total_unready_count && missing * 100 > flags.max_total_unready_percentage * sizes[*group]
     };
     (0..sizes.len()).filter(is_sick).collect()

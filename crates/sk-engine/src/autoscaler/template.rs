@@ -90,7 +90,7 @@ impl Template {
         spec.pods -= overhead.pods;
         let counted = flags.follows(Rule::DaemonsInTemplate);
         let daemons: Vec<_> =
-            view.beside.daemons().filter(|_| counted).map(|(key, class)| (key.clone(), class.clone())).collect();
+            view.listers.daemons().filter(|_| counted).map(|(key, class)| (key.clone(), class.clone())).collect();
         let node = view.what_if.cluster.set_node(whole).node;
         let mut residents = Vec::new();
         for (key, class) in daemons {

@@ -17,9 +17,9 @@ use sk_apiserver::{self as api, Change, Object, ObjectId, WatchEvent};
 use sk_core::{ObjectKey, SimDuration, SimTime, SmolStr, Taint};
 use sk_scheduler::{ClassId, Cluster, NodeId, NodeSpec, PodClass, PodId, Scheduler};
 
-use super::beside::Beside;
 use super::flags::Autoscaler;
 use super::hopeless::Hopeless;
+use super::listers::Listers;
 use super::rules::Rule;
 use super::{SOFT_TAINT, TO_BE_DELETED};
 use crate::classes::{self, Classes};
@@ -43,7 +43,7 @@ pub(super) struct View {
     pub(super) what_if: Scheduler,
     pub(super) classes: Classes,
     /// Disruption budgets and DaemonSets.
-    pub(super) beside: Beside,
+    pub(super) listers: Listers,
     /// Pods by the object's id, as they were last looked at.
     known: Vec<Option<Arc<Object>>>,
     unread: Unread,
@@ -211,7 +211,7 @@ impl View {
             pending: BTreeMap::new(),
             what_if: Scheduler::default(),
             classes: Classes::default(),
-            beside: Beside::default(),
+            listers: Listers::default(),
             known: Vec::new(),
             unread: Unread::default(),
             changes: 0,
@@ -239,7 +239,7 @@ impl View {
     /// Takes in what is neither a node nor a pod.
     fn learn_other(&mut self, object: &Object, is_there: bool) {
         if object.namespace().is_none() {
-            self.changes += u64::from(self.beside.learn(object, is_there));
+            self.changes += u64::from(self.listers.learn(object, is_there));
             return;
         }
         let labels = is_there.then(|| (*object.meta.labels).clone());

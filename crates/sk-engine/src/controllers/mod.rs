@@ -14,6 +14,7 @@ mod namespace;
 mod node_lifecycle;
 mod own_writes;
 mod pod_gc;
+mod pod_ranking;
 mod pods;
 mod replica_set;
 mod resource_quota;
@@ -22,7 +23,6 @@ mod selectors;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;
-mod victims;
 
 use serde_json::json;
 use sk_apiserver::Object;

@@ -18,8 +18,8 @@ use sk_core::{Gvk, SimDuration, SimTime};
 use super::adoption::Adoption;
 use super::availability::Availability;
 use super::expectations::Expectations;
+use super::pod_ranking;
 use super::pods::{delete, generated, is_active, ready_since, slow_start};
-use super::victims;
 use crate::controller::{Plan, Reconciler};
 use crate::events::{self, Event};
 use crate::workqueue::WorkQueue;
@@ -252,7 +252,7 @@ impl ReplicaSets {
         if surplus > 0 {
             self.expectations.expect(id, 0, surplus as i64, now);
             let mut pods: Vec<_> = view.owned_by(object.uid).map(|(_, pod)| pod).filter(|pod| is_active(pod)).collect();
-            victims::sort(&mut pods, &related_pods(object, view), now);
+            pod_ranking::sort(&mut pods, &related_pods(object, view), now);
             let gone = pods.into_iter().take(surplus).map(|pod| delete(pod)).collect();
             return Plan { batches: [gone].into(), again_after: None };
         }

@@ -10,14 +10,14 @@ use sk_scheduler::queue::{Event, PodAction};
 use sk_scheduler::{ClassId, Decision, Diagnosis, NodeId, PodId};
 
 use super::{Context, Explained, KubeScheduler, Sent};
-use crate::events as said;
+use crate::events;
 
 /// What is said of a pod that got a node.
-pub(super) fn assigned(pod: &Object, from: SmolStr) -> said::Event {
+pub(super) fn assigned(pod: &Object, from: SmolStr) -> events::Event {
     let node = pod.pod().and_then(|pod| pod.node_name.as_deref()).unwrap_or_default();
     // Every pod gets it, so it is built without `format!`.
     let message = ["Successfully assigned ", pod.key.namespace_or_empty(), "/", &pod.key.name, " to ", node].concat();
-    said::Event::normal(from, pod, "Scheduled", message)
+    events::Event::normal(from, pod, "Scheduled", message)
 }
 
 impl KubeScheduler {
@@ -124,7 +124,7 @@ impl KubeScheduler {
         ctx.tell(|_| {
             victims
                 .iter()
-                .map(|victim| said::Event::normal(scheduler.clone(), victim, "Preempted", message()))
+                .map(|victim| events::Event::normal(scheduler.clone(), victim, "Preempted", message()))
                 .collect::<Vec<_>>()
         });
         self.evict(Sent::LastVictim(id, object.uid), &scheduler, &victims, ctx);
@@ -166,7 +166,7 @@ impl KubeScheduler {
         let Some(pod) = object.pod() else { return };
         let said = pod.status.condition("PodScheduled").is_some_and(|c| !c.is_true() && c.message() == message);
         // A repetition only makes Kubernetes count one more in the same Event.
-        let tell = || said::Event::warning(from, object, "FailedScheduling", message.to_owned());
+        let tell = || events::Event::warning(from, object, "FailedScheduling", message.to_owned());
         ctx.tell(|_| (!said).then(tell));
         let written = pod.status.nominated_node_name.clone().unwrap_or_default();
         let nominated = nominated.filter(|node| *node != written);

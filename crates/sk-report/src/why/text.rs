@@ -68,7 +68,8 @@ fn waits(why: &Why, clock: Clock) -> String {
         text.push_str(&format!("  ended      {}\n", printable(&waited.ended)));
     }
     if why.waits.len() > WAITS_SHOWN {
-        text.push_str(&format!("\n… and {} shorter waits; -o json has them all\n", why.waits.len() - WAITS_SHOWN));
+        let more = plural((why.waits.len() - WAITS_SHOWN) as i64, "shorter wait");
+        text.push_str(&format!("\n… and {more}; -o json has them all\n"));
     }
     text
 }
@@ -80,7 +81,7 @@ fn said(whose: &str, all: &[Said]) -> String {
         text.push_str(&format!("  {whose:<10} {} (×{})\n", printable(&said.message), said.times));
     }
     if all.len() > SAID_SHOWN {
-        text.push_str(&format!("  {:10} and {} other messages\n", "", all.len() - SAID_SHOWN));
+        text.push_str(&format!("  {:10} and {}\n", "", plural((all.len() - SAID_SHOWN) as i64, "other message")));
     }
     text
 }

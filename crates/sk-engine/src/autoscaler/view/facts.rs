@@ -6,7 +6,7 @@ use sk_apiserver as api;
 use sk_core::{ObjectKey, SimTime, SmolStr};
 use sk_scheduler::{NodeSpec, PodClass};
 
-use super::{Amount, Beside, Taints, View};
+use super::{Amount, Listers, Taints, View};
 
 impl View {
     /// Does a picture made anew say the same? It must, whatever changes led here. If not: what is said now, and anew.
@@ -39,7 +39,7 @@ impl View {
             Fact::Pod(pod.key(), node, counted, class, of_pod)
         });
         let namespaces = self.what_if.cluster.objects.namespaces();
-        nodes.chain(pods).chain([Fact::Namespaces(namespaces), Fact::Beside(&self.beside)]).collect()
+        nodes.chain(pods).chain([Fact::Namespaces(namespaces), Fact::Listers(&self.listers)]).collect()
     }
 }
 
@@ -51,7 +51,7 @@ enum Fact<'a> {
     /// On which node it is, and on which it is counted.
     Pod(&'a ObjectKey, Option<&'a SmolStr>, Option<&'a SmolStr>, &'a PodClass, OfPod),
     Namespaces(&'a BTreeMap<SmolStr, BTreeMap<SmolStr, SmolStr>>),
-    Beside(&'a Beside),
+    Listers(&'a Listers),
 }
 
 /// Group, readiness, creation, deletion, marks, whether it stays, and what is left for pods.

@@ -4,7 +4,7 @@
 //! named after its moment, so that no moment gets two.
 
 mod due;
-mod remarks;
+mod events;
 mod sync;
 
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl Reconciler for CronJobs {
         let Some(cron) = view.get(*id) else { return Vec::new() };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(error) => return remarks::not_made(cron, error).filter(|_| verb == Verb::Create).into_iter().collect(),
+            Err(error) => return events::not_made(cron, error).filter(|_| verb == Verb::Create).into_iter().collect(),
         };
         let normal = |reason, message| Event::normal(FROM, cron, reason, message);
         match verb {

@@ -6,7 +6,7 @@ use sk_apiserver::kinds::{COMPLETION_INDEX, JOB_TRACKING, JobSpec, POD, PodPhase
 use sk_apiserver::{DeleteOptions, Object, ObjectId, Request, View};
 use sk_core::{SimDuration, SimTime, SmolStr};
 
-use super::super::victims::restarts;
+use super::super::pod_ranking::restarts;
 
 /// The pods that a Job manages.
 pub(super) fn of<'a>(job: &Object, view: View<'a>) -> Vec<(ObjectId, &'a Arc<Object>)> {

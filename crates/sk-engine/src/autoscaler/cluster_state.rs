@@ -1,7 +1,7 @@
 //! Node groups that fail to create nodes, and their backoff (`clusterstate/clusterstate.go`,
 //! `utils/backoff/exponential_backoff.go`).
 //!
-//! A group fails when the cloud has no capacity for it ([`Failing::stock_out`]), when its node cannot be created, and
+//! A group fails when the cloud has no capacity for it ([`ClusterState::stock_out`]), when its node cannot be created, and
 //! when nodes are still missing after `max-node-provision-time`. It then backs off for
 //! `initial-node-group-backoff-duration`, doubling with each further failure up to `max-node-group-backoff-duration`.
 //! A successful scale-up, or `node-group-backoff-reset-timeout` without a failure, resets it. None of this was
@@ -15,7 +15,7 @@ use super::flags::Autoscaler;
 
 /// What is known of each group, by index.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Failing {
+pub(super) struct ClusterState {
     /// Until when the cloud has no nodes of a group.
     stock_outs: BTreeMap<usize, SimTime>,
     /// Failures that the next loop will notice.
@@ -77,7 +77,7 @@ impl Why {
     }
 }
 
-impl Failing {
+impl ClusterState {
     /// The cloud has no nodes of the group until then. A later word replaces an earlier one.
     pub(super) fn stock_out(&mut self, group: usize, until: SimTime) {
         self.stock_outs.insert(group, until);
@@ -169,48 +169,48 @@ mod tests {
     #[test]
     fn each_failure_doubles_the_wait_up_to_the_most_and_success_ends_it() {
         let flags = Autoscaler::default();
-        let mut failing = Failing::default();
-        failing.stock_out(0, at(1_000));
+        let mut state = ClusterState::default();
+        state.stock_out(0, at(1_000));
         let mut waits = Vec::new();
         let mut now = 0;
         for _ in 0..5 {
-            assert!(!failing.ask(0, 3, at(now)));
-            assert_eq!(failing.notice(|_| false, &flags, at(now)).len(), 1);
-            let end = (now..).find(|later| failing.backed_off(at(*later)).is_empty()).unwrap();
+            assert!(!state.ask(0, 3, at(now)));
+            assert_eq!(state.notice(|_| false, &flags, at(now)).len(), 1);
+            let end = (now..).find(|later| state.backed_off(at(*later)).is_empty()).unwrap();
             waits.push(end - now);
             now = end + 1;
         }
         assert_eq!(waits, [5, 10, 20, 30, 30]);
-        failing.stock_out(0, at(now));
-        assert!(failing.ask(0, 1, at(now)), "there are nodes again");
-        assert!(failing.notice(|_| false, &flags, at(now + 1)).is_empty());
-        failing.refused(0, "no".to_owned());
-        failing.notice(|_| false, &flags, at(now + 2));
-        assert!(failing.backed_off(at(now + 7)).is_empty(), "the first wait again");
+        state.stock_out(0, at(now));
+        assert!(state.ask(0, 1, at(now)), "there are nodes again");
+        assert!(state.notice(|_| false, &flags, at(now + 1)).is_empty());
+        state.refused(0, "no".to_owned());
+        state.notice(|_| false, &flags, at(now + 2));
+        assert!(state.backed_off(at(now + 7)).is_empty(), "the first wait again");
     }
 
     #[test]
     fn nodes_that_are_awaited_for_too_long_are_a_failure() {
         let flags = Autoscaler::default();
-        let mut failing = Failing::default();
-        assert!(failing.ask(2, 3, at(0)));
-        assert_eq!(failing.awaited(2), 3);
-        assert!(failing.notice(|_| true, &flags, at(15)).is_empty());
+        let mut state = ClusterState::default();
+        assert!(state.ask(2, 3, at(0)));
+        assert_eq!(state.awaited(2), 3);
+        assert!(state.notice(|_| true, &flags, at(15)).is_empty());
         let waited = SimDuration::from_mins(16);
-        assert_eq!(failing.notice(|_| true, &flags, at(16)), [Failure { group: 2, why: Why::TimedOut(waited) }]);
-        assert_eq!(failing.awaited(2), 0);
-        assert_eq!(failing.backed_off(at(17)), BTreeSet::from([2]));
+        assert_eq!(state.notice(|_| true, &flags, at(16)), [Failure { group: 2, why: Why::TimedOut(waited) }]);
+        assert_eq!(state.awaited(2), 0);
+        assert_eq!(state.backed_off(at(17)), BTreeSet::from([2]));
     }
 
     #[test]
     fn old_failures_are_forgotten() {
         let flags = Autoscaler::default();
-        let mut failing = Failing::default();
+        let mut state = ClusterState::default();
         for (minute, wait) in [(0, 5), (6, 10), (400, 5)] {
-            failing.refused(0, "no".to_owned());
-            failing.notice(|_| false, &flags, at(minute));
-            assert!(!failing.backed_off(at(minute + wait - 1)).is_empty(), "{minute}");
-            assert!(failing.backed_off(at(minute + wait)).is_empty(), "{minute}");
+            state.refused(0, "no".to_owned());
+            state.notice(|_| false, &flags, at(minute));
+            assert!(!state.backed_off(at(minute + wait - 1)).is_empty(), "{minute}");
+            assert!(state.backed_off(at(minute + wait)).is_empty(), "{minute}");
         }
     }
 }

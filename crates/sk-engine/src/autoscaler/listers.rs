@@ -12,7 +12,7 @@ use sk_scheduler::PodClass;
 
 /// Budgets and daemons.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Beside {
+pub(super) struct Listers {
     budgets: BTreeMap<ObjectKey, Budget>,
     daemons: BTreeMap<ObjectKey, PodClass>,
     replicas: BTreeMap<Uid, i64>,
@@ -33,7 +33,7 @@ pub(super) struct Allowance<'a> {
     used: BTreeMap<&'a ObjectKey, i64>,
 }
 
-impl Beside {
+impl Listers {
     /// Takes in a change; `false`: it changes nothing here.
     pub(super) fn learn(&mut self, object: &Object, is_there: bool) -> bool {
         match (object.gvk.group.as_str(), object.gvk.kind.as_str()) {

@@ -14,6 +14,7 @@ use sk_core::{Gvk, ObjectKey, SimTime, SmolStr, Taint, TaintEffect, Toleration};
 use crate::custom::{self, DEFINITION, Definitions};
 use crate::directives;
 use crate::error::{ApiError, Invalid};
+use crate::generation;
 use crate::kinds::{self, Body, Condition, Container, PodSpec, qos};
 use crate::limit_range::LimitRanges;
 use crate::rules::Rules;
@@ -167,6 +168,7 @@ impl Admission {
         object.body.prepare_for_create();
         self.without_status(object);
         hold_back_gated(object, now);
+        generation::default_labels(object);
         if self.is_strict || self.rules == Rules::Written {
             check_default_class(object, store)?;
             self.check_priority(object, store)?;
@@ -213,11 +215,6 @@ impl Admission {
             && (object.gvk == DEFINITION || self.definitions.find(&object.gvk).is_some());
         if is_custom {
             return self.complete_custom(object, stored);
-        }
-        if let Body::ReplicationController(controller) = &object.body
-            && object.meta.labels.is_empty()
-        {
-            object.meta.labels = controller.0.spec.template.metadata.labels.clone();
         }
         if !self.is_strict {
             defaults::texts_of_secret(object);

@@ -78,9 +78,11 @@ pub fn micros(span: SimDuration) -> SmolStr {
     format!("{}us", span.as_micros().max(0)).into()
 }
 
-/// Reads a span as KWOK reads it: as Go does, `90s` or `1h30m`. `None` when it is not there, negative or not a span.
+/// Reads a span as KWOK reads it: one of Go's durations, `90s` or `1h30m`, which know no days. `None` when it is not
+/// there, negative or not a span.
 pub fn read_span(annotations: &BTreeMap<SmolStr, SmolStr>, name: &SmolStr) -> Option<SimDuration> {
-    annotations.get(name)?.parse().ok().filter(|span| *span >= SimDuration::ZERO)
+    let text = annotations.get(name).filter(|text| !text.contains('d'))?;
+    text.parse().ok().filter(|span| *span >= SimDuration::ZERO)
 }
 
 #[cfg(test)]
@@ -98,7 +100,7 @@ mod tests {
             let read = read_span(&BTreeMap::from([(LIFETIME, text.into())]), &LIFETIME);
             assert_eq!(read, Some(SimDuration::from_secs(secs)), "{text}");
         }
-        for text in ["", "ms", "-5ms", "5", "99999999999999999999ms"] {
+        for text in ["", "ms", "1d", "-5ms", "5", "99999999999999999999ms"] {
             assert_eq!(read_span(&BTreeMap::from([(LIFETIME, text.into())]), &LIFETIME), None, "{text}");
         }
     }

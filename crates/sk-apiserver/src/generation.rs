@@ -9,20 +9,25 @@ use crate::kinds::{Body, KindTag};
 use crate::object::{GvkRef, Object};
 
 /// Kinds of Kubernetes without a typed body that have a generation.
-const COUNTED: [&str; 14] = [
-    "APIService",
-    "CertificateSigningRequest",
+const COUNTED: [&str; 19] = [
     "CustomResourceDefinition",
+    "DeviceClass",
+    "DeviceTaintRule",
+    "EndpointSlice",
     "FlowSchema",
     "Ingress",
     "IngressClass",
     "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
     "MutatingWebhookConfiguration",
     "NetworkPolicy",
     "PodDisruptionBudget",
+    "PodTemplate",
     "PriorityClass",
     "PriorityLevelConfiguration",
+    "ResourceSlice",
     "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
 ];
 
@@ -42,9 +47,10 @@ pub(crate) fn is_counted(gvk: &GvkRef) -> bool {
     }
 }
 
-/// Does a change of what is desired of it count? A priority class is counted once, when it is made.
+/// Does a change of what is desired of it count? A priority class is counted once, when it is made, and a CSIDriver only
+/// when it changes.
 pub(crate) fn counts_updates(stored: &Object) -> bool {
-    stored.meta.generation > 0 && stored.gvk != crate::kinds::PRIORITY_CLASS
+    (stored.meta.generation > 0 && stored.gvk != crate::kinds::PRIORITY_CLASS) || stored.gvk.kind == "CSIDriver"
 }
 
 /// The annotation by which a server numbers the templates of a DaemonSet, as `extensions/v1beta1` once did in its spec.
@@ -78,6 +84,15 @@ pub(crate) fn keep_namespace_label(wanted: &mut Object) {
     let name = wanted.key.name.clone();
     if wanted.meta.labels.get(&NAME_LABEL) != Some(&name) {
         wanted.meta.labels.make_mut().insert(NAME_LABEL, name);
+    }
+}
+
+/// Without labels, a ReplicationController has those of its template (`SetDefaults_ReplicationController`).
+pub(crate) fn default_labels(wanted: &mut Object) {
+    if let Body::ReplicationController(controller) = &wanted.body
+        && wanted.meta.labels.is_empty()
+    {
+        wanted.meta.labels = controller.0.spec.template.metadata.labels.clone();
     }
 }
 

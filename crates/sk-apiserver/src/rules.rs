@@ -56,8 +56,7 @@ impl ApiServer {
         let (object, may_exist) = match request {
             Request::Create(object) => (object, false),
             Request::Apply(object) | Request::Update(object) => (object, true),
-            // A trace holds no patches, and a strict server validates what a patch makes of an object; the others
-            // change no spec.
+            // These are checked where they are handled. A trace holds no patches.
             Request::Patch { .. }
             | Request::UpdateStatus(_)
             | Request::PatchPodStatus { .. }

@@ -205,6 +205,7 @@ impl ApiServer {
         self.prepare_for_update(&mut wanted, &stored);
         if self.admission.is_strict {
             generation::keep_namespace_label(&mut wanted);
+            generation::default_labels(&mut wanted);
         } else {
             wanted.body.keep_generated(&stored.body);
         }

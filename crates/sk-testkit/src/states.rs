@@ -77,10 +77,6 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("PersistentVolumeClaim", "/metadata/finalizers", "claims in use are not protected"),
     ("PersistentVolumeClaim", "/metadata/annotations", "claims are bound at once"),
     ("PersistentVolumeClaim", "/status", "claims are bound at once"),
-    ("PersistentVolumeClaim", "/metadata/generation", "no such kind has one on a real server"),
-    ("ConfigMap", "/metadata/generation", "no such kind has one on a real server"),
-    ("ResourceQuota", "/metadata/generation", "no such kind has one on a real server"),
-    ("ControllerRevision", "/metadata/generation", "no such kind has one on a real server"),
     (
         "ControllerRevision",
         "/metadata/annotations/deprecated.daemonset.template.generation",
@@ -89,7 +85,6 @@ pub const LEFT_OUT: &[(&str, &str, &str)] = &[
     ("ControllerRevision", "/metadata/labels", "hold the hash of the template"),
     ("ControllerRevision", "/data", "is the template as the server has filled it in"),
     ("Namespace", "/metadata/labels/kubernetes.io~1metadata.name", "is not written"),
-    ("Namespace", "/metadata/generation", "no such kind has one on a real server"),
     ("Namespace", "/status/conditions", "are written for people who wait for a deletion"),
 ];
 

@@ -1,8 +1,8 @@
 //! The kinds that the engine understands.
 //!
 //! A kind is one entry in the list below, with a body that implements [`Kind`]: how to read and write it, which part
-//! is status, which part is spec, what is valid. No `match` on kinds has a wildcard arm, so a listed kind implements
-//! all of it; [`Other`] stores every other kind whole. A typed body holds the fields that the engine reads and, in
+//! is status, which part is spec, what is valid. Neither here nor where defaults, rules and generations of typed kinds
+//! are looked up has a `match` on kinds a wildcard arm, so a listed kind has all of it; [`Other`] stores every other kind whole. A typed body holds the fields that the engine reads and, in
 //! `rest`, all other fields as they came, so nothing from a trace is lost.
 
 mod condition;
@@ -87,10 +87,9 @@ pub(crate) trait Kind: PartialEq + Sized {
     /// Would a server take it? The rules without which a controller or the scheduler would run wild.
     fn validate(&self) -> Result<(), Invalid>;
 
-    /// Would a server take it in place of what is `stored`? Most fields may change; those that may not are named here.
-    fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
-        Ok(())
-    }
+    /// Would a server take it in place of what is `stored`? Of the rules without which a controller would run wild, most
+    /// are about the object alone.
+    fn validate_update(&self, stored: &Self) -> Result<(), Invalid>;
 
     /// Is this a name that objects of the kind may have?
     fn is_name(name: &str) -> bool {
@@ -126,10 +125,13 @@ macro_rules! kinds {
 
             /// Which body objects of a kind have.
             pub(crate) fn of(gvk: &Gvk) -> Self {
-                $(if *gvk == $constant { return Self::$kind; })+
-                Self::Other
+                known(gvk).map_or(Self::Other, tag_of)
             }
         }
+
+        /// The typed kinds.
+        #[cfg(test)]
+        pub(crate) static TYPED: &[&Gvk] = &[$(&$constant),+];
 
         /// The typed kind that this is, if it is one.
         pub(crate) fn known(gvk: &Gvk) -> Option<&'static Gvk> {

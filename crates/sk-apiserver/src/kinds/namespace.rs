@@ -83,4 +83,8 @@ impl Kind for Namespace {
     fn validate(&self) -> Result<(), Invalid> {
         Ok(())
     }
+
+    fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
+        Ok(())
+    }
 }

@@ -103,4 +103,8 @@ impl Kind for Node {
     fn validate(&self) -> Result<(), Invalid> {
         Ok(())
     }
+
+    fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
+        Ok(())
+    }
 }

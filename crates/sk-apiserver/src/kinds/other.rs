@@ -51,6 +51,10 @@ impl Kind for Other {
         Ok(())
     }
 
+    fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
+        Ok(())
+    }
+
     /// A name is one segment of a path.
     fn is_name(name: &str) -> bool {
         name.len() <= MAX_NAME_BYTES && !name.contains(['/', '%']) && !["", ".", ".."].contains(&name)

@@ -303,6 +303,10 @@ impl Kind for Pod {
     fn validate(&self) -> Result<(), Invalid> {
         self.spec.validate("spec")
     }
+
+    fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
+        Ok(())
+    }
 }
 
 impl PodSpec {
@@ -337,7 +341,8 @@ struct PodStatusJson {
 
 fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
     let mut json: PodStatusJson = read(value)?;
-    let Run { started, finished, exit_code, restarts, last_run } = Run::read(&json.container_statuses, json.phase);
+    let ContainerRun { started, finished, exit_code, restarts, last_run } =
+        ContainerRun::read(&json.container_statuses, json.phase);
     if !json.container_statuses.is_empty() {
         json.rest.insert(CONTAINER_STATUSES.to_owned(), Value::Array(json.container_statuses));
     }
@@ -357,13 +362,13 @@ fn read_status(value: Option<Value>) -> Result<PodStatus, serde_json::Error> {
     })
 }
 
-/// The parts of a status that are derived from [`Run`], unless a client wrote them.
+/// The parts of a status that are derived from [`ContainerRun`], unless a client wrote them.
 const CONTAINER_STATUSES: &str = "containerStatuses";
 const INIT_CONTAINER_STATUSES: &str = "initContainerStatuses";
 
 /// What is kept of container statuses: when containers started and ended, all of a pod together.
 #[derive(PartialEq)]
-struct Run {
+struct ContainerRun {
     started: Option<SimTime>,
     finished: Option<SimTime>,
     exit_code: i32,
@@ -371,7 +376,7 @@ struct Run {
     last_run: Option<LastRun>,
 }
 
-impl Run {
+impl ContainerRun {
     fn of(status: &PodStatus) -> Self {
         let PodStatus { started, finished, exit_code, restarts, .. } = *status;
         Self { started, finished, exit_code, restarts, last_run: status.last_run.as_deref().copied() }
@@ -395,11 +400,11 @@ impl Run {
     }
 }
 
-/// Are the container statuses still those that a client wrote? They are not once the kubelet has changed what they say.
+/// Are the container statuses still those that a client wrote? No longer, once the kubelet has changed what they say.
 fn has_written_statuses(status: &PodStatus) -> bool {
     let Some(rest) = status.rest.as_deref() else { return false };
     let written = rest.get(CONTAINER_STATUSES).and_then(Value::as_array);
-    written.is_some_and(|written| Run::read(written, status.phase) == Run::of(status))
+    written.is_some_and(|written| ContainerRun::read(written, status.phase) == ContainerRun::of(status))
 }
 
 /// How the first container that was started again had ended.
@@ -430,15 +435,16 @@ fn write_status(pod: &Pod) -> Value {
         fields.insert("startTime".into(), time.to_rfc3339_secs().into());
     }
     let is_written = has_written_statuses(status);
-    if let Some(started) = status.started.filter(|_| !is_written) {
+    let derived = status.started.filter(|_| !is_written);
+    if let Some(started) = derived {
         if !pod.spec.init_containers.is_empty() {
             fields.insert(INIT_CONTAINER_STATUSES.into(), container_statuses::of_init(pod, started));
         }
         fields.insert(CONTAINER_STATUSES.into(), container_statuses::of_main(pod, started));
     }
     let rest = status.rest.iter().flat_map(|rest| rest.iter());
-    let is_shown = |name: &str| is_written || ![CONTAINER_STATUSES, INIT_CONTAINER_STATUSES].contains(&name);
-    fields.extend(rest.filter(|(name, _)| is_shown(name)).map(|(name, value)| (name.clone(), value.clone())));
+    let is_derived = |name: &str| derived.is_some() && [CONTAINER_STATUSES, INIT_CONTAINER_STATUSES].contains(&name);
+    fields.extend(rest.filter(|(name, _)| !is_derived(name)).map(|(name, value)| (name.clone(), value.clone())));
     Value::Object(fields)
 }
 
@@ -460,6 +466,11 @@ mod tests {
         };
         let mut pod = Pod::read(&mut fields).unwrap();
         assert_eq!(write_status(&pod)[CONTAINER_STATUSES], written);
+        let mut waits = pod.clone();
+        let init = json!([{"name": "first", "ready": false, "state": {"waiting": {}}}]);
+        let rest = Map::from_iter([(INIT_CONTAINER_STATUSES.to_owned(), init.clone())]);
+        waits.status = PodStatus { rest: Some(Arc::new(rest)), ..PodStatus::default() };
+        assert_eq!(write_status(&waits)[INIT_CONTAINER_STATUSES], init, "also without those of the others");
         pod.status.restarts = 3;
         let derived = write_status(&pod);
         assert_eq!(derived[CONTAINER_STATUSES][0]["restartCount"], 3);

@@ -49,6 +49,10 @@ impl Kind for ReplicationController {
     fn validate(&self) -> Result<(), Invalid> {
         self.0.validate()
     }
+
+    fn validate_update(&self, stored: &Self) -> Result<(), Invalid> {
+        self.0.validate_update(&stored.0)
+    }
 }
 
 fn is_empty(selector: &Value) -> bool {

@@ -283,6 +283,10 @@ macro_rules! workload {
             fn validate(&self) -> Result<(), Invalid> {
                 self.spec.check()
             }
+
+            fn validate_update(&self, _stored: &Self) -> Result<(), Invalid> {
+                Ok(())
+            }
         }
     };
 }

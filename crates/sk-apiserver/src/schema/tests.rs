@@ -165,3 +165,10 @@ fn every_type_in_the_table_is_the_one_that_a_real_api_server_serves() {
     assert!(comparison.seen.len() > 200, "only {} types were compared", comparison.seen.len());
     assert!(comparison.wrong.is_empty(), "{} differ:\n{}", comparison.wrong.len(), comparison.wrong.join("\n"));
 }
+
+#[test]
+fn every_typed_kind_is_in_the_table() {
+    // Without its types an object is stored as it came, without defaults and rules.
+    let missing: Vec<_> = crate::kinds::TYPED.iter().filter(|gvk| find(gvk).is_none()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -105,8 +105,8 @@ pub(super) fn replication_controller(spec: &Value, errors: &mut Errors) {
         errors.push(required("spec.template", ""));
         return;
     }
-    let selected = is_empty || selects(&json!({"matchLabels": selector}), &spec["template"]).unwrap_or(true);
-    pods_of(spec, selected, "ReplicationController", errors);
+    let selected = is_empty || selects(&json!({"matchLabels": selector}), template).unwrap_or(true);
+    replicated_pods(spec, selected, "ReplicationController", errors);
 }
 
 fn immutable_selector(spec: &Value, old: Option<&Value>, errors: &mut Errors) {
@@ -141,11 +141,11 @@ fn replicated_template(spec: &Value, kind: &str, errors: &mut Errors) {
         selector => selects(selector, &spec["template"]),
     };
     if let Ok(selected) = selected {
-        pods_of(spec, selected, kind, errors);
+        replicated_pods(spec, selected, kind, errors);
     }
 }
 
-fn pods_of(spec: &Value, selected: bool, kind: &str, errors: &mut Errors) {
+fn replicated_pods(spec: &Value, selected: bool, kind: &str, errors: &mut Errors) {
     if !selected {
         let labels = match &spec["template"]["metadata"]["labels"] {
             Value::Null => json!(null),

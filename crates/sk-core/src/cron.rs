@@ -85,7 +85,7 @@ impl Schedule {
     /// The first moment after `after`; `None` when there is none within five years, as on the 30th of February.
     pub fn next(&self, after: SimTime) -> Option<SimTime> {
         match &self.kind {
-            Kind::Every(delay) => Some(SimTime::from_secs(after.as_secs()) + *delay),
+            Kind::Every(delay) => Some(after.whole_secs() + *delay),
             Kind::Fields(fields) => next::next(fields, &self.zone, after),
         }
     }

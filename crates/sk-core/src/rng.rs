@@ -50,7 +50,7 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Puts a list into any order; a list of less than two has one, and nothing is drawn.
+    /// Puts a list into any order; for a list of fewer than two, nothing is drawn.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for place in (1..list.len()).rev() {
             list.swap(place, self.below(place as u64 + 1) as usize);

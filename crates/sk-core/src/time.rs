@@ -92,6 +92,12 @@ impl SimTime {
         self.0.get().div_euclid(MICROS_PER_SECOND)
     }
 
+    /// The second that it is in: times in objects have no fractions.
+    #[must_use]
+    pub const fn whole_secs(self) -> Self {
+        Self::from_secs(self.as_secs())
+    }
+
     /// The span from `earlier` to this moment; negative if `earlier` is later.
     pub const fn since(self, earlier: Self) -> SimDuration {
         SimDuration(Micros::new(self.0.get().saturating_sub(earlier.0.get())))

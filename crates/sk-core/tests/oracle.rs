@@ -1,11 +1,10 @@
-//! Quantities, schedules and sorted lists against what Kubernetes' own libraries made of the same texts.
+//! Quantities and schedules against what Kubernetes' own libraries made of the same texts.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use sk_core::cron::Schedule;
 use sk_core::quantity::as_answered;
-use sk_core::sort::sort_slice;
 use sk_core::{Quantity, SimTime};
 use sk_testkit::fixture::OracleFixture;
 
@@ -76,36 +75,5 @@ fn schedules_come_when_kubernetes_says_also_in_the_night_when_clocks_change() {
         let all = std::iter::successors(parsed.next(after), |last| parsed.next(*last));
         let found: Vec<_> = all.take(*count).map(SimTime::to_rfc3339_secs).collect();
         assert_eq!(found, *times, "{asked}");
-    }
-}
-
-#[derive(Deserialize)]
-struct Victim {
-    priority: i32,
-    started: Option<i64>,
-}
-
-#[derive(Deserialize)]
-struct VictimsCase {
-    pods: Vec<Victim>,
-    order: Vec<usize>,
-}
-
-#[test]
-fn lists_are_sorted_as_go_sorts_them_also_by_a_comparison_that_is_no_order() {
-    let fixture = OracleFixture::<VictimsCase>::named("victims").expect("the fixture is part of the repository");
-    assert!(fixture.cases.len() >= 100);
-    for VictimsCase { pods, order } in &fixture.cases {
-        let mut found: Vec<usize> = (0..pods.len()).collect();
-        // MoreImportantPod: whoever has not started is asked for the time, and the first one is asked first.
-        sort_slice(&mut found, |one, other| {
-            let (one, other) = (&pods[*one], &pods[*other]);
-            match (one.started, other.started) {
-                _ if one.priority != other.priority => one.priority > other.priority,
-                (Some(one), Some(other)) => one < other,
-                (started, _) => started.is_some() || other.started.is_none(),
-            }
-        });
-        assert_eq!(found, *order, "{} pods", pods.len());
     }
 }

@@ -162,7 +162,7 @@ pub fn run(request: &RunRequest<'_>, dir: &Path, progress: &mut ProgressCallback
 }
 
 /// The trace's records, as a plan takes them.
-type Records<'a> = Box<dyn Iterator<Item = Result<Record, TraceError>> + 'a>;
+type Records<'a> = Box<dyn Iterator<Item = Result<Record, TraceError>> + Send + 'a>;
 
 /// A simulation under way: what is still to be done, the cluster, and the record so far.
 pub struct Running<'a> {

@@ -35,7 +35,7 @@ pub mod queue;
 pub use class::PodClass;
 pub use cluster::Cluster;
 pub use config::Configuration;
-pub use framework::{Decision, Diagnosis, Profile, Scheduler};
+pub use framework::{Decision, Diagnosis, Importance, Profile, Scheduler};
 pub use ids::{ClassId, NodeId, PodId};
 pub use node::NodeSpec;
 pub use queue::Queue;

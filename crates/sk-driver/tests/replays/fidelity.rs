@@ -17,7 +17,7 @@ use sk_api::Scenario;
 use sk_core::{SimDuration, SimTime};
 use sk_record::{PodRow, Run};
 use sk_replay::embedded::{self, RunRequest};
-use sk_replay::plan::{Overlay, Window};
+use sk_replay::plan::Window;
 use sk_replay::setup::Setup;
 use sk_report::html::Asked;
 use sk_report::{Analysis, Judgement, Terms};
@@ -194,18 +194,9 @@ fn scenario() -> Scenario {
 fn simulate(trace: &Trace, out: &Path) {
     let (start, end) = trace.span().unwrap();
     let scenario = scenario();
-    let request = RunRequest {
-        trace,
-        window: Window { start, end, includes_end: true },
-        setup: &Setup::new(&scenario),
-        scenario: &scenario.to_yaml(),
-        name: "embedded",
-        version: "0",
-        assumptions: Vec::new(),
-        overlay: &Overlay::default(),
-        nodes: &[],
-        longest_step: embedded::LONGEST_STEP,
-    };
+    let (setup, text) = (Setup::new(&scenario), scenario.to_yaml());
+    let window = Window { start, end, includes_end: true };
+    let request = RunRequest::new(trace, window, &setup, &text, "embedded");
     let staged = embedded::run(&request, out, &mut |_| ControlFlow::Continue(())).unwrap();
     staged.publish().unwrap();
     judge(out);

@@ -88,7 +88,7 @@ impl Rules<'_> {
         let of_the_system = pod.key.namespace.as_deref() == Some("kube-system");
         let is_guarded = allowance.covers(pod) && self.flags.follows(Rule::GuardedSystemPodsMove);
         // Kubernetes keeps the time of creation in whole seconds.
-        let age = self.now.since(SimTime::from_secs(pod.created.as_secs()));
+        let age = self.now.since(pod.created.whole_secs());
         of_the_system && !is_guarded && age <= self.flags.blocking_system_pod_distruption_timeout
     }
 

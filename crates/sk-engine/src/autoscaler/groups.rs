@@ -81,7 +81,7 @@ pub fn new_node(group: &NodeGroup, name: &str, now: SimTime, delay: SimDuration)
 
 /// What a node reports: times to the second, as the API has them.
 fn status(group: &NodeGroup, is_ready: bool, now: SimTime) -> Arc<NodeStatus> {
-    let ready = Condition::new("Ready", is_ready, SimTime::from_secs(now.as_secs()));
+    let ready = Condition::new("Ready", is_ready, now.whole_secs());
     Arc::new(NodeStatus {
         capacity: group.capacity.clone(),
         allocatable: group.allocatable.clone(),

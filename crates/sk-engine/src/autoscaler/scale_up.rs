@@ -260,7 +260,7 @@ impl<'a> Search<'a> {
 
     fn age(&self, pod: &PodView) -> SimDuration {
         // Kubernetes keeps the time of creation in whole seconds.
-        self.now.since(SimTime::from_secs(pod.object.created.as_secs()))
+        self.now.since(pod.object.created.whole_secs())
     }
 
     fn is_young(&self, pod: &PodView) -> bool {
@@ -535,7 +535,7 @@ fn delay(pod: &PodView, flags: &Autoscaler) -> SimDuration {
 
 /// From when on the pod is seen, and from when on it is helped.
 pub(super) fn moments(pod: &PodView, flags: &Autoscaler) -> impl Iterator<Item = SimTime> {
-    let helped = SimTime::from_secs(pod.object.created.as_secs()) + delay(pod, flags);
+    let helped = pod.object.created.whole_secs() + delay(pod, flags);
     pod.refused().into_iter().chain([helped])
 }
 

@@ -501,7 +501,7 @@ const MAX_POD_CHANGE_AGE: SimDuration = SimDuration::from_secs(10);
 pub(super) fn starts_loop(event: &WatchEvent, now: SimTime) -> bool {
     let object = &event.object;
     // Kubernetes keeps it in whole seconds.
-    let is_recent = |since: SimTime| now.since(SimTime::from_secs(since.as_secs())) <= MAX_POD_CHANGE_AGE;
+    let is_recent = |since: SimTime| now.since(since.whole_secs()) <= MAX_POD_CHANGE_AGE;
     event.change != Change::Deleted && is_pending(object) && refused(object).is_some_and(is_recent)
 }
 

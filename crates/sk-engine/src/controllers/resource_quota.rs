@@ -14,6 +14,7 @@ use sk_core::resources::Amounts;
 use sk_core::{SimDuration, SimTime, SmolStr};
 
 use crate::controller::{Plan, Reconciler};
+use crate::process::EVERY_KIND;
 use crate::workqueue::WorkQueue;
 
 /// `--resource-quota-sync-period`: every quota is looked at so often whatever happens.
@@ -35,7 +36,7 @@ struct Tracked {
 impl Reconciler for ResourceQuotas {
     type Key = ObjectId;
 
-    const WATCHES: &'static [KindTag] = KindTag::ALL;
+    const WATCHES: &'static [KindTag] = EVERY_KIND;
 
     fn wants_pods(&self) -> bool {
         !self.quotas.is_empty()

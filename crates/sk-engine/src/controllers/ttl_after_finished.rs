@@ -40,6 +40,6 @@ impl Reconciler for TtlAfterFinished {
 fn expires_at(job: &Job) -> Option<SimTime> {
     let ttl = job.spec.ttl_seconds_after_finished?;
     let finished = ["Complete", "Failed"].into_iter().find_map(|kind| job.status.true_condition(kind))?;
-    let at = SimTime::from_secs(finished.last_transition_time?.as_secs());
+    let at = finished.last_transition_time?.whole_secs();
     Some(at + SimDuration::from_secs(i64::from(ttl)))
 }

@@ -108,7 +108,7 @@ impl KubeScheduler {
         let Some((known, class)) = self.learn(event, pod, ctx) else { return };
         let preempted = pod.status.condition("DisruptionTarget").is_some_and(|c| c.reason() == "PreemptionByScheduler");
         // An API server serves whole seconds.
-        let started = pod.status.start_time.map(|time| SimTime::from_secs(time.as_secs()));
+        let started = pod.status.start_time.map(SimTime::whole_secs);
         let deleting = event.object.is_deleting();
         let cluster = &mut self.library.cluster;
         let is_new = !known.is_bound;
@@ -162,11 +162,14 @@ impl KubeScheduler {
         let (before, after) = (cluster.pod(id).nominated, pod.status.nominated_node_name.as_ref());
         let after = after.map(|node| cluster.slot(node));
         match after {
+            Some(node) if cluster.nomination(id) == Some(node) => {}
             Some(node) => cluster.nominate(id, node),
             None if before.is_some() => drop(cluster.withdraw(id)),
             None => return,
         }
-        cluster.update_pod(id, |pod| pod.nominated = after);
+        if before != after {
+            cluster.update_pod(id, |pod| pod.nominated = after);
+        }
         if before.is_some() && before != after {
             self.nomination_gone(class, now);
         }

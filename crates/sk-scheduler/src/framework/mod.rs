@@ -24,6 +24,7 @@ mod what_if;
 pub use diagnosis::Diagnosis;
 pub use explain::{Explanation, NodeScores, SearchStart};
 pub use explain_preemption::{Criterion, PreemptionExplained};
+pub use preemption::Importance;
 pub use profile::Profile;
 pub use scheduler::{Decision, Scheduler};
 pub use unused::Kept;

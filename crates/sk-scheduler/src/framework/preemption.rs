@@ -212,21 +212,11 @@ impl Scheduler {
 
     /// The most important first, in Go's order of equals.
     pub(super) fn sort_by_importance(&self, pods: &mut [PodId]) {
-        sort_slice(pods, |one, other| self.is_more_important(*one, *other));
-    }
-
-    /// `MoreImportantPod`: higher priority, then longer running. A pod that has not started is taken for one that starts
-    /// now; of two such pods the clock is asked for the first one first, so it is the more important one.
-    fn is_more_important(&self, one: PodId, other: PodId) -> bool {
-        let priority = |pod| self.cluster.class_of(pod).priority;
-        if priority(one) != priority(other) {
-            return priority(one) > priority(other);
-        }
-        match (self.cluster.pod(one).started, self.cluster.pod(other).started) {
-            (Some(one), Some(other)) => one < other,
-            (Some(_), None) | (None, None) => true,
-            (None, Some(_)) => false,
-        }
+        let importance = |pod: PodId| Importance {
+            priority: self.cluster.class_of(pod).priority,
+            started: self.cluster.pod(pod).started,
+        };
+        sort_slice(pods, |one, other| importance(*one).is_greater_than(importance(*other)));
     }
 
     /// `filterPodsWithPDBViolation`: those whose going would break a budget, and the others.
@@ -273,6 +263,30 @@ impl Scheduler {
         let priority = |pod: &PodId| self.cluster.class_of(*pod).priority;
         let highest = victims.iter().map(priority).max();
         victims.iter().filter(|pod| Some(priority(pod)) == highest).map(started).min().unwrap_or(SimTime::MAX)
+    }
+}
+
+/// What decides which of two pods stays.
+#[derive(Clone, Copy, Debug)]
+pub struct Importance {
+    /// The pod's priority.
+    pub priority: i32,
+    /// When it started, if it has.
+    pub started: Option<SimTime>,
+}
+
+impl Importance {
+    /// `MoreImportantPod`: higher priority, then longer running. A pod that has not started is taken for one that starts
+    /// now; of two such pods the clock is asked for the first one first, so each is more important than the other.
+    pub fn is_greater_than(self, other: Self) -> bool {
+        if self.priority != other.priority {
+            return self.priority > other.priority;
+        }
+        match (self.started, other.started) {
+            (Some(one), Some(other)) => one < other,
+            (Some(_), None) | (None, None) => true,
+            (None, Some(_)) => false,
+        }
     }
 }
 

@@ -7,6 +7,11 @@ mod compare;
 mod ours;
 mod self_play;
 
+use serde::Deserialize;
+use sk_core::SimTime;
+use sk_core::sort::sort_slice;
+use sk_scheduler::Importance;
+use sk_testkit::fixture::OracleFixture;
 use sk_testkit::scheduling::recorded::Answers;
 use sk_testkit::scheduling::{Recorded, generate};
 
@@ -49,4 +54,31 @@ fn kept_answers_are_judged_again() {
         found += verdict.differences.len();
     }
     assert_eq!(found, 0, "differences; they stand above");
+}
+
+#[derive(Deserialize)]
+struct Victim {
+    priority: i32,
+    started: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Victims {
+    pods: Vec<Victim>,
+    order: Vec<usize>,
+}
+
+#[test]
+fn victims_are_sorted_as_kubernetes_sorts_them_also_where_its_comparison_is_no_order() {
+    let fixture = OracleFixture::<Victims>::named("victims").expect("the fixture is part of the repository");
+    assert!(fixture.cases.len() >= 100);
+    for Victims { pods, order } in &fixture.cases {
+        let importance = |place: usize| Importance {
+            priority: pods[place].priority,
+            started: pods[place].started.map(SimTime::from_secs),
+        };
+        let mut found: Vec<usize> = (0..pods.len()).collect();
+        sort_slice(&mut found, |one, other| importance(*one).is_greater_than(importance(*other)));
+        assert_eq!(found, *order, "{} pods", pods.len());
+    }
 }

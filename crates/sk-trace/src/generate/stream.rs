@@ -481,7 +481,7 @@ impl Generator {
             return;
         }
         self.generated.events += u64::from(!is_mark);
-        let at = if self.spec.whole_seconds { SimTime::from_secs(at.as_secs()) } else { at };
+        let at = if self.spec.whole_seconds { at.whole_secs() } else { at };
         self.ready.push_back(make(at, self.seq));
         self.seq += 1;
         if !is_mark && self.spec.events == Some(self.generated.events) {

@@ -54,7 +54,7 @@ pub(super) fn past(
     now: SimTime,
     deadline: bool,
 ) -> Result<Past, Never> {
-    let begin = cron.status.last_schedule_time.unwrap_or(SimTime::from_secs(object.created.as_secs()));
+    let begin = cron.status.last_schedule_time.unwrap_or(object.created.whole_secs());
     let too_late = cron.spec.starting_deadline_seconds.filter(|_| deadline);
     let too_late = too_late.map(|secs| now + SimDuration::from_secs(secs.saturating_neg()));
     let earliest = too_late.map_or(begin, |too_late| begin.max(too_late));

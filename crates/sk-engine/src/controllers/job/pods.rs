@@ -71,7 +71,7 @@ pub(super) fn finished_at(pod: &Object) -> SimTime {
 
 /// A time as `metav1.Time` keeps it.
 pub(super) fn whole_seconds(time: SimTime) -> SimTime {
-    SimTime::from_secs(time.as_secs())
+    time.whole_secs()
 }
 
 /// Takes the finalizer off.

@@ -66,6 +66,22 @@ fn an_eviction_beyond_the_budget_is_refused_until_the_pod_has_been_replaced() {
 }
 
 #[test]
+fn a_pod_that_was_to_be_evicted_and_stays_counts_again_after_two_minutes() {
+    let mut cluster = with_pods(3, json!({"maxUnavailable": 1}));
+    let pod = cluster.names(&POD)[0].clone();
+    let mut budget = cluster.engine.list(&BUDGET).next().expect("the budget is there").to_json();
+    budget["status"]["disruptedPods"] = json!({pod: cluster.engine.now().to_rfc3339_secs()});
+    let budget = Object::from_json(budget).unwrap();
+    cluster.engine.handle(Request::update_status(budget)).unwrap();
+    cluster.until(31);
+    assert_eq!(numbers(&cluster), [3, 2, 2, 0]);
+    cluster.until(149);
+    assert_eq!(numbers(&cluster), [3, 2, 2, 0]);
+    cluster.until(151);
+    assert_eq!(numbers(&cluster), [3, 3, 2, 1]);
+}
+
+#[test]
 fn a_pod_of_a_size_that_nobody_knows_is_not_disrupted() {
     let mut cluster = Cluster::new(vec![group("big", "64", 2, 2)], Timing::real_like());
     let mut daemon = deployment("web", 1, Some("10m"));

@@ -355,7 +355,8 @@ fn a_preemption_names_its_victims() {
         pod
     };
     let mut changes = vec![("09:00:00", "apply", class)];
-    changes.extend(["low-1", "low-2", "low-3"].map(|name| ("09:00:00", "apply", sized(name, ""))));
+    let low = [("09:00:00", "low-1"), ("09:05:00", "low-2"), ("09:10:00", "low-3")];
+    changes.extend(low.map(|(at, name)| (at, "apply", sized(name, ""))));
     changes.push(("09:20:00", "apply", sized("urgent", "high")));
     let (_dir, staged) = run(&changes).expect("the replay ends");
     let run = staged.run().expect("its record opens");

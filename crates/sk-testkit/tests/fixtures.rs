@@ -8,7 +8,7 @@ use serde_json::Value;
 use sk_testkit::scenario::Action;
 use sk_testkit::{Fixture, OracleFixture, Scenario, Versions, fixture, states};
 
-const ORACLES: [&str; 3] = ["quantity", "cron", "smp"];
+const ORACLES: [&str; 4] = ["quantity", "cron", "smp", "victims"];
 
 /// Every file in `fixtures/` itself: its name and its content. The scheduler's have a folder and a test of their own.
 fn all_fixtures() -> Vec<(String, Value)> {
@@ -87,6 +87,7 @@ fn every_oracle_has_answered_all_its_questions() {
             let question: Value = serde_json::from_str(line).unwrap();
             let answers_it = match &question {
                 Value::Object(fields) => fields.iter().all(|(key, value)| &case[key] == value),
+                list @ Value::Array(_) => &case["pods"] == list,
                 text => &case["input"] == text,
             };
             assert!(answers_it, "{oracle}: {line} was answered by {case}; run `make record-fixtures`");
